@@ -1,0 +1,90 @@
+"""What the catalog keeps of one object, and the catalog as a whole at one revision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from pydantic import TypeAdapter
+
+from mainstem.definitions.model import Definition, Kind
+
+
+class Origin(StrEnum):
+    """Who made an object: a file of the project (plan may drop it) or a single statement."""
+
+    PROJECT = "project"
+    STATEMENT = "statement"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One object of the catalog: its definition, resolved, and how it is to run."""
+
+    definition: Definition
+    fingerprint: str
+    """Changes when the object must change; layout and comments do not count."""
+    generation: int = 1
+    """Goes up when the object is rebuilt: new checkpoint, emptied topic, emptied view."""
+    paused: bool = False
+    origin: Origin = Origin.STATEMENT
+    owns_topic: bool = True
+    """True when Mainstem made the topic, so that DROP removes it."""
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return self.definition.name
+
+    @property
+    def flow_id(self) -> str:
+        """Name of the flow in checkpoints, transactional ids and commit tokens."""
+        return f"{self.definition.name}.{self.generation}"
+
+    def to_json(self) -> bytes:
+        """The record value in the catalog topic."""
+        return _ENTRY.dump_json(self)
+
+    @staticmethod
+    def from_json(data: bytes) -> Entry:
+        """The entry in a record value of the catalog topic."""
+        return _ENTRY.validate_json(data)
+
+
+_ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All objects at one revision. Names are looked up without regard to case."""
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    """By lower-case name."""
+    revision: int = 0
+
+    def get(self, name: str) -> Entry | None:
+        """The entry of that name."""
+        return self.entries.get(name.lower())
+
+    def of_kind(self, kind: Kind) -> list[Entry]:
+        """All entries of a kind, by name."""
+        return [e for _, e in sorted(self.entries.items()) if e.definition.kind is kind]
+
+    def flows(self) -> list[Entry]:
+        """All entries that a flow produces, by name."""
+        return [e for _, e in sorted(self.entries.items()) if e.definition.derived]
+
+    def dependents(self, name: str) -> list[Entry]:
+        """Entries that read `name` directly, by name."""
+        wanted = name.lower()
+        return [
+            e
+            for e in self.flows()
+            if e.definition.query is not None
+            and any(i.lower() == wanted for i in e.definition.query.inputs)
+        ]
+
+    def with_entry(self, entry: Entry) -> Catalog:
+        """A copy in which `entry` replaces what had its name; the revision stays."""
+        return replace(self, entries={**self.entries, entry.name.lower(): entry})

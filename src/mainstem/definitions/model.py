@@ -1,0 +1,184 @@
+"""The frozen model that definitions become, and the statements that a text holds.
+
+A `Definition` is what the catalog keeps. Before resolving, a derived definition has no columns;
+`resolve` (with the engine's analysis) fills them in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mainstem.vocabulary import Column, SourceLocation
+
+
+class Kind(StrEnum):
+    """What a definition makes: an append-only stream or a table with a primary key."""
+
+    STREAM = "stream"
+    TABLE = "table"
+
+
+class Lane(StrEnum):
+    """How a flow runs: in micro-batches, exactly once, or in Spark's real-time mode."""
+
+    MICRO_BATCH = "micro-batch"
+    REAL_TIME = "realtime"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The SELECT of a derived definition."""
+
+    text: str
+    """As written, handed to Spark unchanged; ends before the semicolon."""
+    canonical: str
+    """Without comments and layout: two queries with equal canonical text are the same query."""
+    inputs: tuple[str, ...]
+    """Names of the streams and tables that it reads, in order of first mention."""
+    location: SourceLocation
+    """Where `text` begins."""
+    aggregates: bool = False
+    """True when it groups or aggregates, so that its flow keeps state."""
+    group_keys: tuple[str, ...] = ()
+    """Output names of the grouping columns, in the order of the SELECT list."""
+    columns_read: tuple[str, ...] = ()
+    """Lower-case names of all columns that it mentions; `*` when it takes all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A stream or a table, declared (with columns) or derived (with a query)."""
+
+    name: str
+    kind: Kind
+    topic: str
+    location: SourceLocation
+    text: str
+    """The whole statement as written."""
+    columns: tuple[Column, ...] = ()
+    key: tuple[str, ...] = ()
+    """A table's primary key; a stream's key columns, possibly none."""
+    query: Query | None = None
+    event_time: str | None = None
+    """Column that carries the event time; None means the record's own time stamp."""
+    watermark: str | None = None
+    """How late a record may be, as a Spark interval such as `10 minutes`; None: no watermark."""
+    partitions: int | None = None
+    retention: str | None = None
+    """An interval, or `forever`; None: the broker's default."""
+    lane: Lane = Lane.MICRO_BATCH
+    trigger: str | None = None
+    """Least time between two micro-batches, such as `1 second`; None: the default."""
+    start: str = "earliest"
+    """Where a new flow begins in its inputs: `earliest` or `latest`."""
+    comment: str | None = None
+
+    @property
+    def derived(self) -> bool:
+        """True when a flow of the engine produces it."""
+        return self.query is not None
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name; case does not matter."""
+        return next((c for c in self.columns if c.name.lower() == name.lower()), None)
+
+
+# -- statements, each with the place where it begins
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """CREATE [OR REPLACE] STREAM | TABLE [IF NOT EXISTS] ..."""
+
+    definition: Definition
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+    @property
+    def location(self) -> SourceLocation:
+        """Where the statement begins."""
+        return self.definition.location
+
+
+@dataclass(frozen=True, slots=True)
+class InsertValues:
+    """INSERT INTO name [(columns)] VALUES (...), ...; `values` is the text from VALUES on."""
+
+    name: str
+    columns: tuple[str, ...]
+    values: str
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP STREAM | TABLE [IF EXISTS] name [CASCADE]."""
+
+    name: str
+    location: SourceLocation
+    kind: Kind | None = None
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """PAUSE name."""
+
+    name: str
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """RESUME name."""
+
+    name: str
+    location: SourceLocation
+
+
+class Listing(StrEnum):
+    """What SHOW can list."""
+
+    STREAMS = "streams"
+    TABLES = "tables"
+    TOPICS = "topics"
+    FLOWS = "flows"
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """SHOW STREAMS | TABLES | TOPICS | FLOWS."""
+
+    what: Listing
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE name."""
+
+    name: str
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A query: pull over tables, history over streams, or push with EMIT CHANGES."""
+
+    query: Query
+    location: SourceLocation
+    emit_changes: bool = False
+    parameters: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN name, or EXPLAIN SELECT ... / CREATE ..."""
+
+    target: str | Select | Create
+    location: SourceLocation
+
+
+Statement = Create | InsertValues | Drop | Pause | Resume | Show | Describe | Select | Explain
