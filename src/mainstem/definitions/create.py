@@ -1,0 +1,231 @@
+"""CREATE STREAM and CREATE TABLE, declared with columns or derived with AS SELECT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mainstem.definitions.cursor import Cursor
+from mainstem.definitions.flow import check_flow, table_key
+from mainstem.definitions.keywords import words
+from mainstem.definitions.lexer import Source
+from mainstem.definitions.model import Create, Definition, Kind
+from mainstem.definitions.names import check_column_name, check_object_name
+from mainstem.definitions.options import Option, read_options, settings
+from mainstem.definitions.query import read_query
+from mainstem.definitions.types import read_type
+from mainstem.errors import did_you_mean
+from mainstem.vocabulary import Column
+
+_OTHER_OBJECTS = words(
+    "FUNCTION TEMPORARY TEMP VIEW DATABASE SCHEMA EXTERNAL GLOBAL MATERIALIZED CATALOG"
+)
+TIME_TYPES = ("timestamp", "timestamp_ntz")
+"""Types that an event time can have."""
+
+
+@dataclass(slots=True)
+class _Body:
+    """What stands in brackets behind the name; a key column comes with its place."""
+
+    columns: list[Column] = field(default_factory=list)
+    key: list[tuple[str, int]] = field(default_factory=list)
+
+
+def read_create(cursor: Cursor) -> Create:
+    """The CREATE statement at the cursor, up to its end."""
+    source = cursor.source
+    begin = cursor.take().start
+    or_replace = cursor.accept("OR", "REPLACE")
+    kind = read_kind(cursor)
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name, name_at = cursor.take_path(f"the name of the {kind}")
+    check_object_name(source, name, name_at)
+    body = _read_body(cursor, name, kind) if cursor.at("(") else _Body()
+    options = read_options(cursor) if cursor.accept("WITH") else {}
+    derived = cursor.accept("AS")
+    if not derived:
+        cursor.finish()
+        if not body.columns:
+            raise cursor.unexpected("columns in brackets or AS SELECT")
+    elif body.columns:
+        raise source.error(
+            "NOT_SUPPORTED",
+            name_at,
+            what="a list of columns",
+            where="AS SELECT",
+            advice="Leave the list out; the columns come from the query.",
+        )
+    fields = settings(source, options, kind, derived)
+    key = _key(source, name, body, options, fields.pop("key", ()))
+    common: dict[str, Any] = {
+        "name": name,
+        "kind": kind,
+        "topic": fields.pop("topic", name),
+        "location": source.location(begin),
+        "text": source.text[begin : cursor.tokens[-1].end],
+        **fields,
+    }
+    if derived:
+        definition = _derived(cursor, common, tuple(column for column, _ in key))
+    else:
+        definition = _declared(source, common, tuple(body.columns), key, options, name_at)
+    return Create(definition, or_replace, if_not_exists)
+
+
+def read_kind(cursor: Cursor) -> Kind:
+    """STREAM or TABLE at the cursor."""
+    for kind in Kind:
+        if cursor.accept(kind.upper()):
+            return kind
+    if cursor.current.upper in _OTHER_OBJECTS:
+        raise cursor.source.error(
+            "SQL_NOT_ALLOWED",
+            cursor.current.start,
+            what=f"{cursor.current.upper} behind CREATE or DROP",
+            advice="Streams and tables can be made and dropped.",
+        )
+    raise cursor.unexpected("STREAM or TABLE")
+
+
+def _read_body(cursor: Cursor, name: str, kind: Kind) -> _Body:
+    """`(column type [PRIMARY KEY], ..., [PRIMARY KEY (column, ...)])` at the cursor."""
+    source = cursor.source
+    body = _Body()
+    cursor.expect("(")
+    while True:
+        key_at = cursor.current.start
+        if cursor.accept("PRIMARY", "KEY"):
+            _check_key(source, body, kind, key_at)
+            cursor.expect("(")
+            while True:
+                token = cursor.take_name("a column")
+                body.key.append((token.name, token.start))
+                if not cursor.accept(","):
+                    break
+            cursor.expect(")")
+        else:
+            _read_column(cursor, body, name, kind)
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    return body
+
+
+def _read_column(cursor: Cursor, body: _Body, name: str, kind: Kind) -> None:
+    source = cursor.source
+    token = cursor.take_name("a column")
+    column = token.name
+    check_column_name(source, column, token.start)
+    if any(column.lower() == known.name.lower() for known in body.columns):
+        raise source.error("DUPLICATE_COLUMN", token.start, column=column, name=name)
+    body.columns.append(Column(column, read_type(cursor, column)))
+    place = cursor.current.start
+    if cursor.at("NOT", "NULL") or cursor.at("DEFAULT") or cursor.at("GENERATED"):
+        raise source.error(
+            "NOT_SUPPORTED",
+            place,
+            what=f"{cursor.current.upper} ...",
+            where="a column",
+            advice="Leave it out; filter with WHERE in a stream made from this one.",
+        )
+    if cursor.accept("PRIMARY", "KEY"):
+        _check_key(source, body, kind, place)
+        body.key.append((column, token.start))
+
+
+def _check_key(source: Source, body: _Body, kind: Kind, place: int) -> None:
+    if kind is Kind.STREAM:
+        raise source.error(
+            "NOT_SUPPORTED",
+            place,
+            what="PRIMARY KEY",
+            where="a stream",
+            advice="Use WITH (key = '...') to say which columns a record is keyed by.",
+        )
+    if body.key:
+        raise source.syntax("PRIMARY KEY stands twice", place)
+
+
+def _key(
+    source: Source,
+    name: str,
+    body: _Body,
+    options: dict[str, Option],
+    listed: tuple[str, ...],
+) -> list[tuple[str, int]]:
+    """The key columns and their places, from PRIMARY KEY or from the option."""
+    if listed and body.key:
+        raise source.syntax("PRIMARY KEY and the option key are given", options["key"].name_at)
+    key = body.key or [(column, options["key"].value_at) for column in listed]
+    seen = set()
+    for column, place in key:
+        if column.lower() in seen:
+            raise source.error("DUPLICATE_COLUMN", place, column=column, name=name)
+        seen.add(column.lower())
+    return key
+
+
+def _derived(cursor: Cursor, common: dict[str, Any], key: tuple[str, ...]) -> Definition:
+    if not (cursor.at("SELECT") or cursor.at("WITH") or cursor.at("(")):
+        raise cursor.unexpected("SELECT")
+    tokens = cursor.rest
+    if [token.upper for token in tokens[-2:-1]] == ["EMIT"]:
+        raise cursor.source.error(
+            "NOT_SUPPORTED",
+            tokens[-2].start,
+            what=f"EMIT {tokens[-1].upper}",
+            where="a definition",
+            advice="Leave it out: a table emits every change.",
+        )
+    query, parsed = read_query(cursor.source, tokens, definition=True)
+    check_flow(parsed, query, common["kind"])
+    if common["kind"] is Kind.TABLE:
+        key = table_key(parsed, query, common["name"], key)
+    return Definition(**common, key=key, query=query)
+
+
+def _declared(
+    source: Source,
+    common: dict[str, Any],
+    columns: tuple[Column, ...],
+    key: list[tuple[str, int]],
+    options: dict[str, Option],
+    name_at: int,
+) -> Definition:
+    known = {column.name.lower(): column for column in columns}
+    names = [column.name for column in columns]
+    if common["kind"] is Kind.TABLE and not key:
+        raise source.error(
+            "MISSING_PRIMARY_KEY",
+            name_at,
+            name=common["name"],
+            advice="Write PRIMARY KEY behind a column, or PRIMARY KEY (a, b) behind all of them.",
+        )
+    for column, place in key:
+        if column.lower() not in known:
+            raise source.error(
+                "KEY_NOT_A_COLUMN",
+                place,
+                column=column,
+                name=common["name"],
+                known=", ".join(names),
+                suggestion=did_you_mean(column, names),
+            )
+    event_time = common.get("event_time")
+    if event_time is not None:
+        column_of_time = known.get(event_time.lower())
+        if column_of_time is None or column_of_time.type not in TIME_TYPES:
+            raise source.error(
+                "INVALID_OPTION",
+                options["event_time"].value_at,
+                option="event_time",
+                value=event_time,
+                problem="it is not a TIMESTAMP column"
+                + (did_you_mean(event_time, names) if column_of_time is None else ""),
+                advice=f"Name one of the columns that is a TIMESTAMP: {', '.join(names)}.",
+            )
+        common["event_time"] = column_of_time.name
+    return Definition(
+        **common, columns=columns, key=tuple(known[column.lower()].name for column, _ in key)
+    )

@@ -1,0 +1,170 @@
+"""The options behind WITH: which exist, what they take, and intervals such as `10 minutes`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from mainstem.definitions.cursor import Cursor
+from mainstem.definitions.lexer import Source, T
+from mainstem.definitions.model import Kind, Lane
+from mainstem.definitions.names import plain_topic
+from mainstem.errors import did_you_mean
+from mainstem.vocabulary import INTERNAL_PREFIX
+
+_UNITS = {
+    "millisecond": 1,
+    "second": 1_000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+}
+_SHORT = {"ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "d": "day"}
+_INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([A-Za-z]+)\s*")
+
+_DECLARED = {"topic", "format", "key", "partitions", "retention", "comment"}
+_TIMES = {"event_time", "watermark"}
+_FLOW = {"latency", "trigger", "start"}
+
+
+def known_options(kind: Kind, derived: bool) -> tuple[str, ...]:
+    """Names of the options that a definition of that kind takes."""
+    known = set(_DECLARED)
+    if kind is Kind.STREAM:
+        known |= _TIMES
+    if derived:
+        known |= _FLOW
+    return tuple(sorted(known))
+
+
+def milliseconds(interval: str) -> int | None:
+    """The length of an interval such as `10 minutes`; None when it is not one."""
+    parts = _parts(interval)
+    return parts[0] * _UNITS[parts[1]] if parts else None
+
+
+def _parts(interval: str) -> tuple[int, str] | None:
+    """Count and unit, the unit in full and singular."""
+    match = _INTERVAL.fullmatch(interval)
+    if not match:
+        return None
+    unit = match[2].lower()
+    unit = _SHORT.get(unit, unit.removesuffix("s"))
+    return (int(match[1]), unit) if unit in _UNITS else None
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option as written: its value, and where name and value stand."""
+
+    value: str
+    name_at: int
+    value_at: int
+
+
+def read_options(cursor: Cursor) -> dict[str, Option]:
+    """`(name = 'value', ...)` at the cursor, names in lower case."""
+    options: dict[str, Option] = {}
+    cursor.expect("(")
+    while True:
+        token = cursor.take_name("an option")
+        name = token.name.lower()
+        if name in options:
+            raise cursor.source.syntax(f'option "{name}" stands twice', token.start)
+        cursor.expect("=")
+        place = cursor.current.start
+        if cursor.current.kind is T.NUMBER:
+            value = str(cursor.take_number())
+        else:
+            value = cursor.take_string("a value in quotes")
+        options[name] = Option(value, token.start, place)
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    return options
+
+
+def settings(
+    source: Source, options: dict[str, Option], kind: Kind, derived: bool
+) -> dict[str, Any]:
+    """Checked options as the fields of a definition; `key` is a tuple of names."""
+    known = known_options(kind, derived)
+    what = f"a {'derived' if derived else 'declared'} {kind}"
+    fields: dict[str, Any] = {}
+    for name, option in options.items():
+        if name not in known:
+            raise source.error(
+                "UNKNOWN_OPTION",
+                option.name_at,
+                option=name,
+                what=what,
+                known=", ".join(known),
+                suggestion=did_you_mean(name, known),
+            )
+        fields |= _field(source, name, option)
+    if fields.get("lane") is Lane.REAL_TIME and "trigger" in fields:
+        raise _invalid(source, "trigger", options["trigger"], "a real-time flow has no trigger")
+    return fields
+
+
+def _field(source: Source, name: str, option: Option) -> dict[str, Any]:
+    value = option.value
+    match name:
+        case "topic":
+            if not plain_topic(value) or value.startswith(INTERNAL_PREFIX):
+                raise _invalid(source, name, option, "it is not a name for a topic of yours")
+            return {"topic": value}
+        case "format":
+            if value.lower() != "json":
+                raise _invalid(source, name, option, "the format does not exist", "Use 'json'.")
+            return {}
+        case "key":
+            names = tuple(part.strip() for part in value.split(","))
+            if not all(names):
+                raise _invalid(source, name, option, "a column name is missing")
+            return {"key": names}
+        case "watermark" | "trigger":
+            return {name: _interval(source, name, option)}
+        case "retention":
+            forever = value.strip().lower() == "forever"
+            return {name: "forever" if forever else _interval(source, name, option, least=1)}
+        case "partitions":
+            if not (value.isascii() and value.isdigit() and 1 <= int(value[:9]) <= 1000):
+                raise _invalid(source, name, option, "it is not a number from 1 to 1000")
+            return {name: int(value)}
+        case "latency":
+            if value.lower() not in ("realtime", "normal"):
+                raise _invalid(source, name, option, "it is not known", "Use 'realtime'.")
+            realtime = value.lower() == "realtime"
+            return {"lane": Lane.REAL_TIME if realtime else Lane.MICRO_BATCH}
+        case "start":
+            if value.lower() not in ("earliest", "latest"):
+                raise _invalid(source, name, option, "it is neither 'earliest' nor 'latest'")
+            return {name: value.lower()}
+        case _:
+            return {name: value}
+
+
+def _interval(source: Source, name: str, option: Option, least: int = 0) -> str:
+    """The interval in one spelling, such as `10 minutes`, whatever was written."""
+    parts = _parts(option.value)
+    if parts is None or parts[0] < least:
+        raise _invalid(
+            source, name, option, "it is not an interval", "Write for example '10 minutes'."
+        )
+    count, unit = parts
+    return f"{count} {unit}{'' if count == 1 else 's'}"
+
+
+def _invalid(
+    source: Source, name: str, option: Option, problem: str, advice: str = "Correct the value."
+) -> Exception:
+    return source.error(
+        "INVALID_OPTION",
+        option.value_at,
+        option=name,
+        value=option.value,
+        problem=problem,
+        advice=advice,
+    )

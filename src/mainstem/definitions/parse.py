@@ -1,0 +1,192 @@
+"""SQL text -> statements. The head of a statement is read here, its query by `query`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mainstem.definitions.create import read_create, read_kind
+from mainstem.definitions.cursor import Cursor
+from mainstem.definitions.dialect import parse_query
+from mainstem.definitions.guard import guard_values
+from mainstem.definitions.keywords import STATEMENT_WORDS, near_keyword, words
+from mainstem.definitions.lexer import Source, T, Token
+from mainstem.definitions.model import (
+    Describe,
+    Drop,
+    Explain,
+    InsertValues,
+    Listing,
+    Pause,
+    Resume,
+    Select,
+    Show,
+    Statement,
+)
+from mainstem.definitions.query import parameters, read_query
+from mainstem.errors import did_you_mean
+
+_SPARK_STATEMENTS = words(
+    """
+    SET RESET ADD CACHE UNCACHE CLEAR USE ANALYZE ALTER TRUNCATE LOAD MERGE UPDATE DELETE REFRESH
+    MSCK LIST DFS GRANT REVOKE COMMIT ROLLBACK CALL EXECUTE EXPORT IMPORT FROM VALUES TABLE MAP
+    REDUCE DECLARE BEGIN REPLACE COMMENT COPY VACUUM UNLOCK LOCK
+    """
+)
+"""Statements of Spark and others that are known, and refused."""
+
+
+def parse(text: str, file: str = "<sql>") -> list[Statement]:
+    """All statements of a text, in order."""
+    source = Source(text, file)
+    return [_statement(Cursor(source, tokens)) for tokens in source.statements()]
+
+
+def parse_one(text: str, file: str = "<sql>") -> Statement:
+    """The one statement of a text."""
+    source = Source(text, file)
+    statements = source.statements()
+    if len(statements) != 1:
+        place = statements[1][0].start if statements else 0
+        raise source.error("ONE_STATEMENT_EXPECTED", place, count=len(statements))
+    return _statement(Cursor(source, statements[0]))
+
+
+def _statement(cursor: Cursor) -> Statement:
+    first = cursor.current
+    read = _READERS.get(first.upper)
+    if read is not None:
+        return read(cursor)
+    source = cursor.source
+    if first.upper in _SPARK_STATEMENTS:
+        raise source.error(
+            "SQL_NOT_ALLOWED",
+            first.start,
+            what=f"the statement {first.upper}",
+            advice=f"Statements begin with {', '.join(STATEMENT_WORDS)}.",
+        )
+    near = near_keyword(first) and did_you_mean(first.text, STATEMENT_WORDS)
+    raise source.syntax(f'a statement cannot begin with "{first.text}"', first.start, near)
+
+
+def _select(cursor: Cursor) -> Select:
+    place = cursor.source.location(cursor.current.start)
+    tokens = cursor.rest
+    last = [token.upper for token in tokens[-2:]]
+    if last == ["EMIT", "FINAL"]:
+        raise cursor.source.error(
+            "NOT_SUPPORTED",
+            tokens[-2].start,
+            what="EMIT FINAL",
+            where="queries",
+            advice="Use EMIT CHANGES, which sends every change.",
+        )
+    emit_changes = last == ["EMIT", "CHANGES"]
+    if emit_changes:
+        tokens = tokens[:-2]
+    query, parsed = read_query(cursor.source, tokens, definition=False)
+    return Select(query, place, emit_changes, parameters(parsed))
+
+
+def _insert(cursor: Cursor) -> InsertValues:
+    place = cursor.source.location(cursor.take().start)
+    cursor.expect("INTO")
+    cursor.accept("TABLE")
+    name, _ = cursor.take_path("the name of a stream or a table")
+    columns: list[Token] = []
+    if cursor.accept("("):
+        while True:
+            token = cursor.take_name("a column")
+            if token.name.lower() in (c.name.lower() for c in columns):
+                raise cursor.source.error(
+                    "DUPLICATE_COLUMN", token.start, column=token.name, name=name
+                )
+            columns.append(token)
+            if not cursor.accept(","):
+                break
+        cursor.expect(")")
+    if cursor.at("SELECT") or cursor.at("WITH"):
+        raise cursor.source.error(
+            "NOT_SUPPORTED",
+            cursor.current.start,
+            what="INSERT ... SELECT",
+            where="INSERT",
+            advice="Give rows with VALUES, or make a stream with CREATE STREAM ... AS SELECT.",
+        )
+    if not cursor.at("VALUES"):
+        raise cursor.unexpected("VALUES")
+    if cursor.peek(1).kind is T.END:
+        cursor.take()
+        raise cursor.unexpected("a row in brackets")
+    parsed = parse_query(cursor.source, cursor.rest)
+    guard_values(parsed)
+    return InsertValues(name, tuple(c.name for c in columns), parsed.text, place)
+
+
+def _drop(cursor: Cursor) -> Drop:
+    place = cursor.source.location(cursor.take().start)
+    kind = read_kind(cursor)
+    if_exists = cursor.accept("IF", "EXISTS")
+    name, _ = cursor.take_path(f"the name of a {kind}")
+    cascade = cursor.accept("CASCADE")
+    cursor.finish()
+    return Drop(name, place, kind, if_exists, cascade)
+
+
+def _pause(cursor: Cursor) -> Pause:
+    place = cursor.source.location(cursor.take().start)
+    return Pause(_only_name(cursor), place)
+
+
+def _resume(cursor: Cursor) -> Resume:
+    place = cursor.source.location(cursor.take().start)
+    return Resume(_only_name(cursor), place)
+
+
+def _describe(cursor: Cursor) -> Describe:
+    place = cursor.source.location(cursor.take().start)
+    return Describe(_only_name(cursor), place)
+
+
+def _only_name(cursor: Cursor) -> str:
+    name, _ = cursor.take_path("the name of a stream or a table")
+    cursor.finish()
+    return name
+
+
+def _show(cursor: Cursor) -> Show:
+    place = cursor.source.location(cursor.take().start)
+    for what in Listing:
+        if cursor.accept(what.upper()):
+            cursor.finish()
+            return Show(what, place)
+    listings = [what.upper() for what in Listing]
+    error = cursor.unexpected(", ".join(listings))
+    error.params["suggestion"] = did_you_mean(cursor.current.text or "?", listings)
+    raise error
+
+
+def _explain(cursor: Cursor) -> Explain:
+    place = cursor.source.location(cursor.take().start)
+    match cursor.current.upper:
+        case "SELECT" | "WITH" | "(":
+            return Explain(_select(cursor), place)
+        case "CREATE":
+            return Explain(read_create(cursor), place)
+        case _:
+            return Explain(_only_name(cursor), place)
+
+
+_READERS: dict[str, Callable[[Cursor], Statement]] = {
+    "CREATE": read_create,
+    "INSERT": _insert,
+    "DROP": _drop,
+    "PAUSE": _pause,
+    "RESUME": _resume,
+    "SHOW": _show,
+    "DESCRIBE": _describe,
+    "DESC": _describe,
+    "EXPLAIN": _explain,
+    "SELECT": _select,
+    "WITH": _select,
+    "(": _select,
+}

@@ -1,0 +1,239 @@
+"""Definitions against each other: order of dependence, unknown names, circles, output columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
+from typing import Literal
+
+from sqlglot import exp
+
+from mainstem.definitions.create import TIME_TYPES
+from mainstem.definitions.grouping import shape_of
+from mainstem.definitions.model import Definition, Kind, Query, Select
+from mainstem.definitions.names import MAX_COLUMN
+from mainstem.definitions.query import aggregates, reparse
+from mainstem.definitions.relations import relations, table_name
+from mainstem.errors import MainstemError, did_you_mean
+from mainstem.vocabulary import METADATA_COLUMNS, Column, SourceLocation
+
+QueryClass = Literal["pull", "history", "push"]
+
+_PUSH_PARTS = {"expressions", "from_", "where"}
+_NOT_STORED = re.compile(r"\b(interval|void|calendar_interval)\b")
+
+
+def order(
+    definitions: Iterable[Definition], existing: Mapping[str, Definition]
+) -> list[Definition]:
+    """The definitions, each behind those that it reads.
+
+    `existing` are the catalog's other objects by lower-case name; a new definition hides them.
+    """
+    wanted = {definition.name.lower(): definition for definition in definitions}
+    known = {**existing, **wanted}
+    graph: TopologicalSorter[str] = TopologicalSorter()
+    for name, definition in wanted.items():
+        graph.add(name)
+        if definition.query is None:
+            continue
+        for read in definition.query.inputs:
+            source = known.get(read.lower())
+            if source is None:
+                raise unknown_relation(definition.query, read, (d.name for d in known.values()))
+            if source.kind is Kind.TABLE:
+                raise MainstemError(
+                    "NOT_SUPPORTED",
+                    location=place_of(definition.query, read),
+                    what=f'reading the table "{source.name}"',
+                    where="a definition",
+                    advice="Read a stream; read tables with SELECT.",
+                )
+            if read.lower() in wanted:
+                graph.add(name, read.lower())
+    try:
+        return [wanted[name] for name in graph.static_order()]
+    except CycleError as error:
+        circle = [wanted[name].name for name in reversed(error.args[1])]
+        raise MainstemError(
+            "CYCLE", location=wanted[circle[0].lower()].location, cycle=" -> ".join(circle)
+        ) from None
+
+
+def resolve(
+    definition: Definition, columns: Sequence[Column], inputs: Sequence[Definition] = ()
+) -> Definition:
+    """A derived definition with the columns that the analysis of its query found."""
+    query = definition.query
+    if query is None:
+        return definition
+    seen: dict[str, str] = {}
+    for column in columns:
+        folded = column.name.lower()
+        if folded in seen:
+            raise MainstemError(
+                "DUPLICATE_COLUMN",
+                location=query.location,
+                column=column.name,
+                name=definition.name,
+            )
+        seen[folded] = column.name
+        _check_output(definition, query, column)
+    _check_aliases(query, inputs)
+    names = list(seen.values())
+    if definition.kind is Kind.STREAM and not definition.key:
+        definition = replace(definition, key=_kept_key(inputs, seen))
+    for key in definition.key:
+        if key.lower() not in seen:
+            raise MainstemError(
+                "KEY_NOT_A_COLUMN",
+                location=definition.location,
+                column=key,
+                name=definition.name,
+                known=", ".join(names),
+                suggestion=did_you_mean(key, names),
+            )
+    resolved = replace(
+        definition,
+        columns=tuple(columns),
+        key=tuple(seen[key.lower()] for key in definition.key),
+    )
+    if definition.event_time is None:
+        return resolved
+    time = resolved.column(definition.event_time)
+    if time is None or time.type not in TIME_TYPES:
+        raise MainstemError(
+            "INVALID_OPTION",
+            location=definition.location,
+            option="event_time",
+            value=definition.event_time,
+            problem="it is not a TIMESTAMP column of the query",
+            advice=f"Name one of the columns that is a TIMESTAMP: {', '.join(names)}.",
+        )
+    return replace(resolved, event_time=time.name)
+
+
+def _kept_key(inputs: Sequence[Definition], columns: Mapping[str, str]) -> tuple[str, ...]:
+    """A derived stream keeps its input's key, and so the order per key, when it has the columns."""
+    if len(inputs) != 1 or not all(key.lower() in columns for key in inputs[0].key):
+        return ()
+    return inputs[0].key
+
+
+def classify(select: Select, lookup: Callable[[str], Definition | None]) -> QueryClass:
+    """How a query is answered: from the served tables, from the log, or as changes happen."""
+    query = select.query
+    kinds = set()
+    for name in query.inputs:
+        definition = lookup(name)
+        if definition is None:
+            raise unknown_relation(query, name, ())
+        kinds.add(definition.kind)
+    if select.emit_changes:
+        _check_push(query)
+        return "push"
+    if kinds == {Kind.STREAM, Kind.TABLE}:
+        raise MainstemError(
+            "NOT_SUPPORTED",
+            location=query.location,
+            what="reading streams and tables together",
+            where="a query",
+            advice="Ask one query over the tables and another over the stream.",
+        )
+    return "history" if Kind.STREAM in kinds else "pull"
+
+
+def unknown_relation(query: Query, name: str, known: Iterable[str]) -> MainstemError:
+    """The error for a name that nothing has, at its place in the query."""
+    return MainstemError(
+        "UNKNOWN_RELATION",
+        location=place_of(query, name),
+        name=name,
+        suggestion=did_you_mean(name, known),
+    )
+
+
+def place_of(query: Query, name: str) -> SourceLocation:
+    """Where the query first mentions a stream or a table."""
+    parsed = reparse(query.text)
+    offsets = [
+        parsed.place(table)
+        for table in relations(parsed.tree)
+        if table_name(table).lower() == name.lower()
+    ]
+    return place_in(query, min(offsets, default=0))
+
+
+def place_in(query: Query, offset: int) -> SourceLocation:
+    """An offset in the query's text as a place in the file that it came from."""
+    before = query.text[:offset]
+    line = before.count("\n")
+    if not line:
+        start = query.location
+        return replace(start, column=start.column + offset)
+    snippet = query.text.splitlines()[line] if line < len(query.text.splitlines()) else ""
+    return SourceLocation(
+        query.location.file,
+        query.location.line + line,
+        offset - before.rindex("\n"),
+        snippet,
+    )
+
+
+def _check_output(definition: Definition, query: Query, column: Column) -> None:
+    if column.name.lower() in METADATA_COLUMNS:
+        raise MainstemError(
+            "RESERVED_NAME",
+            location=query.location,
+            name=column.name,
+            advice="Every stream has a column of this name already; give it another with AS.",
+        )
+    if len(column.name.encode()) > MAX_COLUMN:
+        raise MainstemError(
+            "INVALID_NAME", location=query.location, name=column.name, what="a column"
+        )
+    if _NOT_STORED.search(column.type):
+        raise MainstemError(
+            "INVALID_QUERY",
+            location=query.location,
+            problem=f'column "{column.name}" of "{definition.name}" has the type {column.type}, '
+            "which cannot be written; give it another with CAST",
+        )
+
+
+def _check_aliases(query: Query, inputs: Sequence[Definition]) -> None:
+    """Refuse GROUP BY of an alias that is an input column, too: Spark groups by the column."""
+    if not query.aggregates:
+        return
+    columns = {c.name.lower() for definition in inputs for c in definition.columns}
+    for alias in shape_of(reparse(query.text)).aliases:
+        if alias.lower() in columns:
+            raise MainstemError(
+                "INVALID_QUERY",
+                location=query.location,
+                problem=f"GROUP BY {alias} means the input's column, not the expression of that "
+                "name; give the expression another name",
+            )
+
+
+def _check_push(query: Query) -> None:
+    parsed = reparse(query.text)
+    tree = parsed.tree
+    plain = (
+        isinstance(tree, exp.Select)
+        and not {part for part, value in tree.args.items() if value} - _PUSH_PARTS
+        and len(list(tree.find_all(exp.Select))) == 1
+        and len(list(relations(tree))) == 1
+        and not tree.find(exp.Window)
+        and not aggregates(parsed, tree)
+    )
+    if not plain:
+        raise MainstemError(
+            "NOT_SUPPORTED",
+            location=query.location,
+            what="more than SELECT ... FROM one name WHERE ...",
+            where="EMIT CHANGES",
+            advice="Make a TABLE of the rest of the query and subscribe to that.",
+        )
