@@ -1,0 +1,72 @@
+"""Runs a plan: topics first, then the catalog in one transaction, then what is to go.
+
+A crash before the catalog is written leaves empty topics, which the next apply takes over; a
+crash behind it leaves topics that nobody owns, which harm nobody. Flows, views and checkpoints
+follow the catalog by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from mainstem.catalog.entry import Entry
+from mainstem.catalog.plan import (
+    ChangeInPlace,
+    CreateObject,
+    DropObject,
+    Plan,
+    Rebuild,
+    TopicNeed,
+    topic_need,
+)
+
+
+class Executor(Protocol):
+    """What applying a plan does to the world. Every act may be repeated without harm."""
+
+    def create_topic(self, topic: TopicNeed) -> None:
+        """Make the topic; nothing happens when it exists."""
+        ...
+
+    def alter_topic(self, topic: TopicNeed) -> None:
+        """Give the topic this retention and compaction, and more partitions if it has fewer."""
+        ...
+
+    def write_catalog(self, changes: Mapping[str, Entry | None], revision: int) -> None:
+        """Write all changes in one transaction; None removes a name.
+
+        Keys are lower-case names. Raises STALE_PLAN when the catalog is no longer at `revision`,
+        CONCURRENT_APPLY when another writer took over; then nothing was written.
+        """
+        ...
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete the topic; nothing happens when there is none."""
+        ...
+
+
+def apply_plan(plan: Plan, executor: Executor) -> None:
+    """Take all steps of the plan, or none of those that the catalog would know of."""
+    changes: dict[str, Entry | None] = {}
+    dropped: list[Entry] = []
+    for step in plan.steps:
+        match step:
+            case CreateObject(entry, topic):
+                if topic is not None:
+                    executor.create_topic(topic)
+                changes[entry.name.lower()] = entry
+            case ChangeInPlace(entry, before) | Rebuild(entry, before):
+                if entry.owns_topic and topic_need(entry) != topic_need(before):
+                    executor.alter_topic(topic_need(entry))
+                changes[entry.name.lower()] = entry
+            case DropObject(entry):
+                changes.setdefault(entry.name.lower(), None)
+                dropped.append(entry)
+    if not changes:
+        return
+    executor.write_catalog(changes, plan.revision)
+    kept = {entry.definition.topic for entry in changes.values() if entry is not None}
+    for entry in dropped:
+        if entry.owns_topic and entry.definition.topic not in kept:
+            executor.delete_topic(entry.definition.topic)

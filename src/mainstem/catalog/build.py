@@ -1,0 +1,307 @@
+"""Definitions against the catalog -> a plan. Pure, but for what it asks analyser and log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from mainstem.catalog.compare import changed_columns, differences
+from mainstem.catalog.entry import Catalog, Entry, Origin
+from mainstem.catalog.fingerprint import core_of, decoding, fingerprint, own_parts
+from mainstem.catalog.plan import (
+    ChangeInPlace,
+    CreateObject,
+    DropObject,
+    Plan,
+    Rebuild,
+    Step,
+    topic_need,
+)
+from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.resolve import order, resolve
+from mainstem.errors import MainstemError
+from mainstem.vocabulary import Column
+
+
+class Analyser(Protocol):
+    """Knows what columns a query has: the engine."""
+
+    def analyse(self, definition: Definition, inputs: Sequence[Definition]) -> tuple[Column, ...]:
+        """The output columns; raises an error with a place inside the query's text."""
+        ...
+
+
+class LogFacts(Protocol):
+    """Knows what is in the log."""
+
+    def records(self, topic: str) -> int | None:
+        """How many records the topic holds; None when there is no such topic."""
+        ...
+
+    def partitions(self, topic: str) -> int | None:
+        """How many partitions the topic has; None when there is no such topic."""
+        ...
+
+
+def build_plan(
+    catalog: Catalog,
+    definitions: Iterable[Definition],
+    *,
+    analyser: Analyser,
+    facts: LogFacts,
+    origin: Origin,
+    drop_missing: bool,
+    target: str = "",
+) -> Plan:
+    """The steps that make the catalog hold these definitions.
+
+    With `drop_missing`, objects that came from the project and are no longer in it are dropped.
+    """
+    wanted = {definition.name.lower(): definition for definition in definitions}
+    gone = {
+        name
+        for name, entry in catalog.entries.items()
+        if drop_missing and entry.origin is Origin.PROJECT and name not in wanted
+    }
+    staying = {n: e.definition for n, e in catalog.entries.items() if n not in gone}
+    _check_dependents(catalog, gone, {n for n in staying if n not in wanted})
+    order(wanted.values(), staying)
+    everything = order({**staying, **wanted}.values(), {})
+    _check_topics(everything)
+    planner = _Planner(catalog, analyser, facts, origin)
+    for definition in everything:
+        planner.place(definition, given=definition.name.lower() in wanted)
+    drops = drop_steps(catalog, gone, facts, "no longer in the project")
+    return Plan(catalog.revision, (*planner.drops, *planner.steps, *drops), target)
+
+
+def drop_plan(
+    catalog: Catalog, name: str, *, facts: LogFacts, cascade: bool = False, target: str = ""
+) -> Plan:
+    """The steps that drop one object, with `cascade` all that depend on it, too."""
+    entry = catalog.get(name)
+    if entry is None:
+        raise MainstemError("UNKNOWN_RELATION", name=name, suggestion="")
+    gone = {entry.name.lower()}
+    waiting = [entry.name]
+    while cascade and waiting:
+        for dependent in catalog.dependents(waiting.pop()):
+            if dependent.name.lower() not in gone:
+                gone.add(dependent.name.lower())
+                waiting.append(dependent.name)
+    _check_dependents(catalog, gone, set(catalog.entries) - gone)
+    return Plan(catalog.revision, drop_steps(catalog, gone, facts, "DROP"), target)
+
+
+def drop_steps(
+    catalog: Catalog, gone: Iterable[str], facts: LogFacts, why: str
+) -> tuple[Step, ...]:
+    """A drop for each name, dependents first."""
+    going = order((catalog.entries[name].definition for name in sorted(gone)), _all(catalog))
+    return tuple(_drop(catalog.entries[d.name.lower()], why, facts) for d in reversed(going))
+
+
+def _drop(entry: Entry, why: str, facts: LogFacts) -> DropObject:
+    lost = facts.records(entry.definition.topic) if entry.owns_topic else 0
+    return DropObject(entry, why, lost or 0)
+
+
+def _all(catalog: Catalog) -> Mapping[str, Definition]:
+    return {name: entry.definition for name, entry in catalog.entries.items()}
+
+
+def _check_dependents(catalog: Catalog, gone: set[str], keeping: set[str]) -> None:
+    for name in sorted(gone):
+        left = [e.name for e in catalog.dependents(name) if e.name.lower() in keeping]
+        if left:
+            raise MainstemError(
+                "HAS_DEPENDENTS",
+                name=catalog.entries[name].name,
+                dependents=", ".join(left),
+            )
+
+
+def _check_topics(definitions: Iterable[Definition]) -> None:
+    owners: dict[str, Definition] = {}
+    for definition in definitions:
+        other = owners.setdefault(definition.topic, definition)
+        if other is not definition:
+            raise MainstemError(
+                "TOPIC_TAKEN",
+                location=definition.location,
+                topic=definition.topic,
+                name=definition.name,
+                other=other.name,
+            )
+
+
+class _Planner:
+    """Goes through the definitions, inputs first, and collects steps."""
+
+    def __init__(
+        self, catalog: Catalog, analyser: Analyser, facts: LogFacts, origin: Origin
+    ) -> None:
+        self.catalog = catalog
+        self.analyser = analyser
+        self.facts = facts
+        self.origin = origin
+        self.steps: list[Step] = []
+        self.drops: list[Step] = []
+        self.resolved: dict[str, Definition] = {}
+        self.restarted: set[str] = set()
+        """Names whose records are written anew, so that readers must begin again."""
+
+    def place(self, definition: Definition, given: bool) -> None:
+        """Add the steps that a definition needs; its inputs were placed before."""
+        name = definition.name.lower()
+        before = self.catalog.entries.get(name)
+        inputs = self._inputs(definition)
+        if before is None:
+            self._create(definition, inputs, self.catalog.revision + 1)
+        elif before.definition.topic != definition.topic:
+            self.drops.append(_drop(before, f"its topic changes to {definition.topic}", self.facts))
+            self.restarted.add(name)
+            generation = max(before.generation, self.catalog.revision) + 1
+            self._create(definition, inputs, generation)
+        else:
+            self._compare(before, definition, inputs, given)
+
+    def _inputs(self, definition: Definition) -> list[Definition]:
+        names = definition.query.inputs if definition.query else ()
+        return [self.resolved[name.lower()] for name in names]
+
+    def _resolve(self, definition: Definition, inputs: Sequence[Definition]) -> Definition:
+        if definition.derived:
+            columns = self.analyser.analyse(definition, inputs)
+            definition = resolve(definition, columns, inputs)
+        self.resolved[definition.name.lower()] = definition
+        return definition
+
+    def _create(
+        self, definition: Definition, inputs: Sequence[Definition], generation: int
+    ) -> None:
+        print_ = fingerprint(definition, inputs)
+        definition = self._resolve(definition, inputs)
+        partitions = self.facts.partitions(definition.topic)
+        exists = partitions is not None
+        self._check_foreign_records(definition)
+        if exists and definition.partitions not in (None, partitions):
+            wanted = f"{definition.partitions} partitions"
+            raise self._mismatch(definition, f"{partitions} partitions", wanted)
+        entry = Entry(
+            definition,
+            print_,
+            generation=generation,
+            origin=self.origin,
+            # An empty topic of a derived object is what an interrupted apply left behind.
+            owns_topic=definition.derived or not exists,
+        )
+        topic = topic_need(entry) if entry.owns_topic else None
+        self.steps.append(CreateObject(entry, topic, self._replay(definition, inputs)))
+
+    def _compare(
+        self, before: Entry, definition: Definition, inputs: Sequence[Definition], given: bool
+    ) -> None:
+        old = before.definition
+        name = definition.name.lower()
+        print_ = fingerprint(definition, inputs)
+        restarted = [source for source in inputs if source.name.lower() in self.restarted]
+        if print_ == before.fingerprint and not restarted:
+            self.resolved[name] = old
+            return
+        if core_of(print_) == core_of(before.fingerprint) and not restarted:
+            definition = replace(
+                definition, columns=old.columns, key=old.key, event_time=old.event_time
+            )
+            self.resolved[name] = definition
+        else:
+            definition = self._resolve(definition, inputs)
+        self._check_partitions(before, definition)
+        if definition.derived and not old.derived:
+            self._check_foreign_records(definition)
+            before = replace(before, owns_topic=True)
+        why = differences(old, definition)
+        if restarted:
+            why.append(f"{restarted[0].name} begins anew")
+        elif not why:
+            why.append("input changed")
+        entry = replace(
+            before,
+            definition=definition,
+            fingerprint=print_,
+            origin=self.origin if given else before.origin,
+        )
+        if restarted or self._must_rebuild(old, definition, inputs):
+            self.restarted.add(name)
+            entry = replace(entry, generation=before.generation + 1)
+            replay = self._replay(definition, inputs)
+            self.steps.append(Rebuild(entry, before, "; ".join(why), replay))
+        else:
+            self.steps.append(ChangeInPlace(entry, before, "; ".join(why)))
+
+    def _must_rebuild(self, old: Definition, new: Definition, inputs: Sequence[Definition]) -> bool:
+        """True when what was written or kept as state does not fit what is wanted."""
+        if old.kind is not new.kind or old.derived is not new.derived:
+            return True
+        if new.query is None:
+            return new.kind is Kind.TABLE and _shape(old) != _shape(new)
+        keeps = new.kind is Kind.TABLE or new.query.aggregates or _aggregates(old)
+        if not keeps:
+            return False
+        if new.kind is Kind.TABLE and new.partitions and old.partitions != new.partitions:
+            return True  # keys move to other partitions
+        if own_parts(old) != own_parts(new) or old.columns != new.columns:
+            return True
+        read = set(new.query.columns_read)
+        for source in inputs:
+            entry = self.catalog.get(source.name)
+            if entry is None or decoding(entry.definition) == decoding(source):
+                continue
+            touched = changed_columns(entry.definition, source)
+            if "*" in read or read & touched:
+                return True
+        return False
+
+    def _check_foreign_records(self, definition: Definition) -> None:
+        """A flow has its topic for itself: it may not mix with, nor empty, what others wrote."""
+        if definition.derived and self.facts.records(definition.topic):
+            raise self._mismatch(definition, "records of another writer", "a topic of its own")
+
+    def _check_partitions(self, before: Entry, new: Definition) -> None:
+        if new.partitions is None or new.partitions == before.definition.partitions:
+            return
+        actual = self.facts.partitions(new.topic)
+        if actual is None or new.partitions == actual:
+            return
+        fixed = new.kind is Kind.TABLE and not new.derived
+        if new.partitions < actual or fixed or not before.owns_topic:
+            raise self._mismatch(new, f"{actual} partitions", f"{new.partitions} partitions")
+
+    def _replay(self, definition: Definition, inputs: Sequence[Definition]) -> int:
+        """Records that are read to build the object up."""
+        if definition.query is None:
+            if definition.kind is Kind.STREAM:
+                return 0
+            return self.facts.records(definition.topic) or 0
+        if definition.start != "earliest":
+            return 0
+        return sum(self.facts.records(source.topic) or 0 for source in inputs)
+
+    @staticmethod
+    def _mismatch(definition: Definition, actual: str, wanted: str) -> MainstemError:
+        return MainstemError(
+            "TOPIC_MISMATCH",
+            location=definition.location,
+            topic=definition.topic,
+            actual=actual,
+            wanted=wanted,
+        )
+
+
+def _shape(definition: Definition) -> tuple[object, ...]:
+    return definition.columns, definition.key
+
+
+def _aggregates(definition: Definition) -> bool:
+    return definition.query is not None and definition.query.aggregates

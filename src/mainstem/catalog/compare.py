@@ -1,0 +1,40 @@
+"""What differs between two versions of a definition, in words and in columns."""
+
+from __future__ import annotations
+
+from mainstem.catalog.fingerprint import own_parts
+from mainstem.definitions.model import Definition
+
+
+def differences(old: Definition, new: Definition) -> list[str]:
+    """Each difference in a few words; empty when only something else changed."""
+    before, after = own_parts(old), own_parts(new)
+    found = [f"{part} changed" for part in before if before[part] != after[part]]
+    columns = _column_changes(old, new)
+    if columns:
+        found.append(f"columns changed ({columns})")
+    for part in ("retention", "comment", "trigger", "partitions"):
+        if getattr(old, part) != getattr(new, part):
+            found.append(f"{part} changed")
+    return found
+
+
+def changed_columns(old: Definition, new: Definition) -> set[str]:
+    """Lower-case names of the columns that mean something else now, or are gone."""
+    before = {column.name.lower(): column for column in old.columns}
+    after = {column.name.lower(): column for column in new.columns}
+    touched = {name for name, column in before.items() if after.get(name) != column}
+    if (old.event_time, old.watermark) != (new.event_time, new.watermark):
+        touched |= {(d.event_time or "_timestamp").lower() for d in (old, new)}
+    return touched
+
+
+def _column_changes(old: Definition, new: Definition) -> str:
+    before = {column.name: column.type for column in old.columns}
+    after = {column.name: column.type for column in new.columns}
+    words = [f"+{name}" for name in after if name not in before]
+    words += [f"-{name}" for name in before if name not in after]
+    words += [f"~{name}" for name in after if name in before and before[name] != after[name]]
+    if not words and list(before) != list(after):
+        words = ["order"]
+    return " ".join(words)

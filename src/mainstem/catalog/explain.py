@@ -1,0 +1,63 @@
+"""A plan in words: one line for each step, what changes in a query, what it costs."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+
+from mainstem.catalog.entry import Entry
+from mainstem.catalog.plan import ChangeInPlace, CreateObject, DropObject, Plan, Rebuild, Step
+
+_SIGNS = {"create": "+", "change": "~", "rebuild": "!", "drop": "-"}
+
+
+def explain(plan: Plan) -> str:
+    """The plan as text for a terminal; equal plans give equal text."""
+    if not plan.steps:
+        return "No changes."
+    lines = [f"Plan for {plan.target}:"] if plan.target else ["Plan:"]
+    width = max(len(_title(step.entry)) for step in plan.steps)
+    for step in plan.steps:
+        lines.append(f"  {_SIGNS[step.step]} {_title(step.entry):<{width}}  {_words(step)}")
+        lines += _query_diff(step)
+    counts = Counter[str](step.step for step in plan.steps)
+    lines.append(", ".join(f"{counts[name]} to {name}" for name in _SIGNS if counts[name]) + ".")
+    return "\n".join(lines)
+
+
+def _title(entry: Entry) -> str:
+    return f"{entry.definition.kind} {entry.name}"
+
+
+def _words(step: Step) -> str:
+    match step:
+        case CreateObject(entry, topic, replay):
+            made = "new" if topic is not None else f"new, on the existing topic {_topic(entry)}"
+            return made + (f"; reads {_records(replay)}" if replay else "")
+        case ChangeInPlace(_, _, why):
+            return f"{why}; in place"
+        case Rebuild(_, _, why, replay):
+            return f"{why}; rebuilt from {_records(replay)}"
+        case DropObject(entry, why, lost):
+            if not entry.owns_topic:
+                return f"{why}; topic {_topic(entry)} stays"
+            return f"{why}; {_records(lost)} {'is' if lost == 1 else 'are'} deleted"
+
+
+def _topic(entry: Entry) -> str:
+    return entry.definition.topic
+
+
+def _records(count: int) -> str:
+    return f"{count:,} record{'' if count == 1 else 's'}"
+
+
+def _query_diff(step: Step) -> list[str]:
+    """The lines that differ between the old and the new query, as written."""
+    if not isinstance(step, ChangeInPlace | Rebuild):
+        return []
+    old, new = step.before.definition.query, step.entry.definition.query
+    if old is None or new is None or old.canonical == new.canonical:
+        return []
+    diff = difflib.unified_diff(old.text.splitlines(), new.text.splitlines(), lineterm="", n=1)
+    return [f"      {line}".rstrip() for line in diff if not line.startswith(("---", "+++", "@@"))]
