@@ -1,0 +1,226 @@
+"""Writing to the log: idempotent, and in transactions."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Producer as KafkaProducer
+
+from mainstem.log import transactions
+from mainstem.log.connection import Connection
+from mainstem.log.delivery import (
+    Deliveries,
+    check_size,
+    delivery_error,
+    produce_error,
+    size_of,
+)
+from mainstem.log.errors import is_too_large, unreachable
+from mainstem.vocabulary import Offsets
+
+_ANY_PARTITION = -1
+_NOW = 0
+_TUNING = {
+    "linger.ms": 2,
+    "message.timeout.ms": 30_000,
+    "queue.buffering.max.kbytes": 131_072,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record to be written. Without a partition, the key (or chance) chooses one."""
+
+    key: bytes | None
+    value: bytes | None
+    topic: str | None = None
+    """None: the topic that `send` names."""
+    partition: int | None = None
+    timestamp: int | None = None
+    """Milliseconds since the epoch; None: now."""
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class Producer:
+    """Idempotent producer: a retry inside never makes a duplicate, and order per key is kept.
+
+    Safe to use from several threads; each `send` waits for its own records only. Records of one
+    `send` keep their order within a partition.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._producer = self._open()
+        self._broken = False
+        self._mending = threading.Lock()
+        self._stop = threading.Event()
+        self._poller = threading.Thread(target=self._poll, name="mainstem-producer", daemon=True)
+        self._poller.start()
+
+    def send(
+        self, topic: str, records: Iterable[Outgoing], timeout: float = 30.0
+    ) -> dict[int, int]:
+        """Write the records, wait for all acknowledgements, give the last offset per partition.
+
+        A record that is too large is refused before any is sent. The first other failure is
+        raised; records before it may have been written. After LOG_UNREACHABLE the outcome is
+        not known: the records may still be written within half a minute. Offsets are those of
+        `topic`; records with a topic of their own are not in the answer.
+        """
+        if self._stop.is_set():
+            raise RuntimeError("the producer is closed")
+        batch = list(records)
+        for record in batch:
+            check_size(self._connection, record.topic or topic, _size(record))
+        deadline = time.monotonic() + timeout
+        self._mend()
+        deliveries = Deliveries()
+        for record in batch:
+            self._produce(record.topic or topic, record, deliveries, deadline)
+        if not deliveries.wait(len(batch), max(0.0, deadline - time.monotonic())):
+            raise unreachable(self._connection.servers)
+        failure = deliveries.failures.cause()
+        if failure is not None:
+            if is_too_large(failure.error):  # it fails its neighbours, too, and they may come first
+                largest = max(_size(r) for r in batch if (r.topic or topic) == failure.topic)
+                failure = replace(failure, size=largest)
+            raise delivery_error(failure, self._connection)
+        return deliveries.last.get(topic, {})
+
+    def close(self) -> None:
+        """Wait for records on their way and end; safe to call twice."""
+        self._producer.flush(10)
+        self._stop.set()
+        self._poller.join(5)
+
+    def _open(self) -> KafkaProducer:
+        return KafkaProducer(self._connection.producer({}, _TUNING))
+
+    def _mend(self) -> None:
+        """Replace a client after an error that it cannot recover from by itself."""
+        with self._mending:
+            if self._broken:
+                self._producer, self._broken = self._open(), False
+
+    def _produce(
+        self, topic: str, record: Outgoing, deliveries: Deliveries, deadline: float
+    ) -> None:
+        while True:
+            try:
+                _produce(self._producer, topic, record, deliveries)
+                return
+            except BufferError:  # the queue is full: the poller makes room
+                if time.monotonic() > deadline:
+                    raise unreachable(self._connection.servers) from None
+                time.sleep(0.005)
+            except KafkaException as error:
+                size = _size(record)
+                raise produce_error(error, self._connection, topic, size) from None
+
+    def _poll(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._producer.poll(0.2)
+            except (KafkaException, SystemError):  # only an error that is fatal for the client
+                self._broken = True
+
+
+class TransactionalProducer:
+    """Producer of one transactional id. Making one fences every older one of that id.
+
+    For one thread at a time. When a block raises an error of its own, the next transaction may
+    begin; when the commit fails (WRITER_FENCED, RECORD_TOO_LARGE, ...), make a new producer, unless
+    this one was fenced: then a newer one is at work.
+    """
+
+    def __init__(
+        self, connection: Connection, transactional_id: str, transaction_seconds: float = 60.0
+    ) -> None:
+        self._connection = connection
+        self._id = transactional_id
+        self._timeout = transaction_seconds
+        self._producer = transactions.open_producer(
+            connection,
+            transactional_id,
+            transaction_seconds=transaction_seconds,
+            tuning={"linger.ms": 2},
+        )
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """A transaction: committed at the end of the block, aborted when the block raises."""
+        transaction = Transaction(self._producer, self._connection)
+        failures = transaction.deliveries.failures
+        try:
+            self._producer.begin_transaction()
+            yield transaction
+        except KafkaException as error:
+            raise transactions.abort_because(
+                self._producer, error, self._connection, self._id, failures
+            ) from None
+        except BaseException:
+            transactions.abort(self._producer)
+            raise
+        transactions.commit(self._producer, self._connection, self._id, failures, self._timeout)
+        transactions.serve_reports(self._producer)
+
+    def close(self) -> None:
+        """End the client and its threads; safe to call twice, no other call may follow."""
+        self.__dict__.pop("_producer", None)  # librdkafka closes a client when it is freed
+
+
+class Transaction:
+    """An open transaction; `TransactionalProducer.transaction` makes it."""
+
+    def __init__(self, producer: KafkaProducer, connection: Connection) -> None:
+        self._producer = producer
+        self._connection = connection
+        self.deliveries = Deliveries()
+
+    def send(self, topic: str, records: Iterable[Outgoing]) -> None:
+        """Queue records; they become visible, all or none, when the transaction is committed."""
+        for record in records:
+            target = record.topic or topic
+            check_size(self._connection, target, _size(record))
+            while True:
+                try:
+                    _produce(self._producer, target, record, self.deliveries)
+                    break
+                except BufferError:
+                    transactions.serve_reports(self._producer, 0.05)
+
+    def offsets(self, group: str, offsets: Mapping[str, Offsets]) -> None:
+        """Commit input offsets of a group in the same transaction."""
+        positions = [
+            TopicPartition(topic, partition, offset)
+            for topic, by_partition in offsets.items()
+            for partition, offset in by_partition.items()
+        ]
+        consumer = Consumer(self._connection.consumer({"group.id": group}))
+        try:
+            self._producer.send_offsets_to_transaction(
+                positions, consumer.consumer_group_metadata(), 30
+            )
+        finally:
+            consumer.close()
+
+
+def _size(record: Outgoing) -> int:
+    return size_of(record.key, record.value)
+
+
+def _produce(producer: KafkaProducer, topic: str, record: Outgoing, deliveries: Deliveries) -> None:
+    producer.produce(
+        topic,
+        record.value,
+        record.key,
+        _ANY_PARTITION if record.partition is None else record.partition,
+        on_delivery=deliveries.acknowledge,
+        timestamp=_NOW if record.timestamp is None else record.timestamp,
+        headers=list(record.headers) or None,
+    )
