@@ -1,0 +1,1 @@
+"""Spark: flows from queries, exactly once into the log; the only package that imports pyspark."""

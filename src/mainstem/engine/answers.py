@@ -1,0 +1,171 @@
+"""What the engine answers to requests: analysis, history queries, encoding of rows, plans."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import TypeAdapter
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mainstem.config import SparkSettings
+from mainstem.definitions.model import Definition, Lane, Query
+from mainstem.engine.compile import columns_of, compile_history, compile_stream, flow_session
+from mainstem.engine.encode import JSON_OPTIONS, encode
+from mainstem.engine.realtime import obstacles, promise, streaming_complaint
+from mainstem.engine.spark_errors import is_data_error, query_error, short
+from mainstem.errors import MainstemError
+from mainstem.log.connection import Connection
+
+_DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
+_QUERY: TypeAdapter[Query] = TypeAdapter(Query)
+_ROWS_PER_CHUNK = 1000
+_RELATION = re.compile(r"StreamingRelationV2 .*")
+_EXACTLY_ONCE = "exactly once: records and commit token are written in one transaction per task"
+
+
+class Answers:
+    """Handles requests, each in a thread of its own; safe to call from several at once."""
+
+    def __init__(
+        self, spark: SparkSession, connection: Connection, settings: SparkSettings
+    ) -> None:
+        self._spark = spark
+        self._connection = connection
+        self._settings = settings
+
+    def __call__(self, kind: str, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The reply to one request, in chunks."""
+        match kind:
+            case "ping":
+                yield {}
+            case "analyse":
+                rows = self._compile(payload)
+                yield {"columns": [{"name": c.name, "type": c.type} for c in columns_of(rows)]}
+            case "explain":
+                yield self._explain(payload)
+            case "encode":
+                yield self._encode(payload)
+            case "history":
+                yield from self._history(payload)
+            case _:
+                raise MainstemError("BAD_REQUEST", problem=f'no such engine request: "{kind}"')
+
+    def _compile(self, payload: dict[str, Any]) -> DataFrame:
+        definition = _DEFINITION.validate_python(payload["definition"])
+        inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        session = flow_session(self._spark, self._settings.shuffle_partitions)
+        rows = compile_stream(
+            session, definition, inputs, self._connection, self._settings.max_records_per_batch
+        )
+        stateful = definition.query is not None and definition.query.aggregates
+        problem = streaming_complaint(rows, "update" if stateful else "append")
+        if problem is not None:
+            raise MainstemError("INVALID_QUERY", location=definition.location, problem=problem)
+        if definition.lane is Lane.REAL_TIME:
+            reasons = obstacles(definition, rows)
+            if reasons:
+                raise MainstemError(
+                    "REALTIME_NOT_POSSIBLE",
+                    location=definition.location,
+                    name=definition.name,
+                    reason="; ".join(reasons),
+                )
+        return rows
+
+    def _explain(self, payload: dict[str, Any]) -> dict[str, Any]:
+        definition = _DEFINITION.validate_python(payload["definition"])
+        rows = self._compile(payload)
+        stateful = definition.query is not None and definition.query.aggregates
+        if definition.lane is Lane.REAL_TIME:
+            reasons = ["latency = 'realtime' was asked for", promise(definition)]
+        else:
+            blocked = obstacles(definition, rows)
+            reasons = [_EXACTLY_ONCE]
+            if blocked:
+                reasons += [f"cannot run in real time: {reason}" for reason in blocked]
+            else:
+                reasons.append("could run in real time: WITH (latency = 'realtime')")
+        plan = rows._jdf.queryExecution().analyzed().toString()
+        # the relation's options hold how to log in to the broker
+        plan = _RELATION.sub("Kafka topic", plan)
+        return {
+            "lane": definition.lane.value,
+            "kind": "stateful" if stateful else "stateless",
+            "reasons": reasons,
+            "plan": plan,
+        }
+
+    def _encode(self, payload: dict[str, Any]) -> dict[str, Any]:
+        definition = _DEFINITION.validate_python(payload["definition"])
+        given = payload["columns"] or [c.name for c in definition.columns]
+        session = self._spark.newSession()
+        names = ", ".join(f"`{name}`" for name in given)
+        try:
+            # the gateway's parser let literals and allowed functions through, nothing else
+            rows = session.sql(f"SELECT * FROM {payload['values']} AS t({names})")  # noqa: S608
+            types = {c.name.lower(): c.type for c in definition.columns}
+            lower = {name.lower(): name for name in given}
+            typed = rows.select(
+                *(
+                    F.col(f"`{lower[name]}`").cast(kind).alias(column.name)
+                    if (name := column.name.lower()) in lower
+                    else F.lit(None).cast(kind).alias(column.name)
+                    for column in definition.columns
+                    for kind in [types[column.name.lower()]]
+                )
+            )
+            records = encode(typed, definition).collect()
+        except PySparkException as error:
+            code = "TYPE_MISMATCH" if is_data_error(error) else "INVALID_QUERY"
+            raise MainstemError(code, problem=short(error)) from None
+        return {"records": [{"key": _text(r.key), "value": _text(r.value)} for r in records]}
+
+    def _history(self, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        query = _QUERY.validate_python(payload["query"])
+        inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        most, seconds = int(payload["max_rows"]), float(payload["timeout"])
+        session = flow_session(self._spark, self._settings.shuffle_partitions)
+        rows = compile_history(session, query, inputs, self._connection)
+        columns = columns_of(rows)
+        yield {"columns": [{"name": c.name, "type": c.type} for c in columns]}
+        documents = self._collect(rows.limit(most + 1), seconds, query)
+        values = [[d[f"c{i}"] for i in range(len(columns))] for d in documents[:most]]
+        for start in range(0, len(values), _ROWS_PER_CHUNK):
+            yield {"rows": values[start : start + _ROWS_PER_CHUNK]}
+        yield {"done": True, "truncated": len(documents) > most}
+
+    def _collect(self, rows: DataFrame, seconds: float, query: Query) -> list[dict[str, Any]]:
+        """The rows as JSON documents with positional names, within a time limit."""
+        context = self._spark.sparkContext
+        tag = f"history-{uuid.uuid4()}"
+        timed_out = threading.Event()
+
+        def give_up() -> None:
+            timed_out.set()
+            context.cancelJobsWithTag(tag)
+
+        numbered = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
+        json_rows = numbered.select(F.to_json(F.struct("*"), JSON_OPTIONS).alias("row"))
+        timer = threading.Timer(seconds, give_up)
+        context.addJobTag(tag)
+        timer.start()
+        try:
+            return [json.loads(row.row) for row in json_rows.collect()]
+        except PySparkException as error:
+            if timed_out.is_set():
+                raise MainstemError("QUERY_TOO_LONG", seconds=seconds) from None
+            raise query_error(error, query) from None
+        finally:
+            timer.cancel()
+            context.removeJobTag(tag)
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else bytes(value).decode()

@@ -1,0 +1,144 @@
+"""The engine put together: one Spark driver, its flows, its answers, and their threads."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from mainstem.config import Settings
+from mainstem.engine.answers import Answers
+from mainstem.engine.checkpoints import Checkpoints
+from mainstem.engine.flow import FlowServices
+from mainstem.engine.quarantine import Keeper
+from mainstem.engine.runner import Background, Runner
+from mainstem.engine.session import open_session
+from mainstem.errors import MainstemError
+from mainstem.log.admin import Admin
+from mainstem.log.catalog_store import CatalogStore
+from mainstem.log.compacted import StateLog
+from mainstem.log.connection import Connection
+from mainstem.log.quarantine import ensure_quarantine
+from mainstem.log.requests import Responder
+from mainstem.log.status_log import status_log
+from mainstem.log.task_writer import tokens_topic
+from mainstem.vocabulary import COMMITS_TOPIC, SystemClock
+
+_LOG = logging.getLogger(__name__)
+READY_FILE = "engine.ready"
+_RETRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSetup:
+    """Everything the engine needs to know of its surroundings."""
+
+    settings: Settings
+    connection: Connection
+    jars: tuple[Path, ...]
+    state_folder: Path
+
+    @property
+    def checkpoints(self) -> str:
+        """Where flows keep their checkpoints."""
+        return self.settings.spark.checkpoints or str(self.state_folder / "checkpoints")
+
+
+def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
+    """Runs the engine until `stop` is set. Waits for a broker that is not there yet."""
+    ready = setup.state_folder / READY_FILE
+    ready.unlink(missing_ok=True)
+    with ExitStack() as closing:
+        configuration = closing.enter_context(
+            as_file(files("mainstem.engine").joinpath("log4j2.properties"))
+        )
+        spark = open_session(
+            setup.settings.spark,
+            jars=setup.jars,
+            scratch=setup.state_folder,
+            log_configuration=configuration,
+        )
+        closing.callback(spark.stop)
+        admin = Admin(setup.connection)
+        closing.callback(admin.close)
+        if not _wait_for_log(admin, setup, stop):
+            return
+        catalog = CatalogStore(setup.connection)
+        statuses: StateLog[dict[str, Any]] = status_log(setup.connection)
+        for state in (catalog, statuses):
+            state.start()
+            closing.callback(state.close)
+        clock = SystemClock()
+        keeper = Keeper(spark, setup.connection, admin, clock)
+        keeper.start()
+        closing.callback(keeper.stop)
+        background = Background()
+        closing.callback(background.close)
+        services = FlowServices(
+            spark=spark,
+            connection=setup.connection,
+            admin=admin,
+            keeper=keeper,
+            settings=setup.settings.spark,
+            checkpoints=Checkpoints(spark, setup.checkpoints),
+            clock=clock,
+            in_background=background,
+        )
+        runner = Runner(services, catalog.catalog, statuses)
+        catalog.on_change(runner.wake)
+        responder = Responder(
+            setup.connection, Answers(spark, setup.connection, setup.settings.spark)
+        )
+        answering = threading.Thread(
+            target=responder.run, args=(stop,), name="answers", daemon=True
+        )
+        answering.start()
+        warming = threading.Thread(target=_warm_up, args=(spark,), name="warm-up", daemon=True)
+        warming.start()
+        ready.touch()
+        closing.callback(lambda: ready.unlink(missing_ok=True))
+        _LOG.info("engine ready")
+        runner.run(stop)
+        answering.join(10)
+
+
+def _wait_for_log(admin: Admin, setup: EngineSetup, stop: threading.Event) -> bool:
+    """Waits for the broker and makes the engine's own topics; False when told to stop first."""
+    told = False
+    while not stop.is_set():
+        try:
+            replication = setup.settings.kafka.replication_factor
+            admin.ensure_topic(tokens_topic(COMMITS_TOPIC, replication))
+            ensure_quarantine(admin, replication, setup.settings.kafka.max_record_bytes)
+        except MainstemError as error:
+            if not told:
+                _LOG.warning("waiting for the log: %s", error)
+                told = True
+            stop.wait(_RETRY_SECONDS)
+        else:
+            return True
+    return False
+
+
+def _warm_up(spark: SparkSession) -> None:
+    """Loads what the first batch of the first flow would otherwise wait for."""
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"rows": [sum(b.num_rows for b in batches)]})
+
+    try:
+        rows = spark.range(0, 1000, 1, 2).selectExpr(
+            "from_json(to_json(struct(id)), 'id BIGINT').id AS id", "CAST(id AS STRING) AS text"
+        )
+        rows.mapInArrow(count, "rows long").collect()
+        rows.groupBy("text").count().collect()
+    except Exception:  # noqa: BLE001 - only a warm-up; a stop in the middle is normal
+        _LOG.debug("warm-up did not finish", exc_info=True)

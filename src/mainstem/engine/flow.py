@@ -1,0 +1,324 @@
+"""One flow: a Spark streaming query that is started, watched, restarted with back-off and stopped.
+
+A flow's own failures stay its own: nothing here raises into the runner.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+    StreamingQueryProgress,
+)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from mainstem.catalog.entry import Entry
+from mainstem.config import SparkSettings
+from mainstem.definitions.model import Definition, Lane
+from mainstem.engine.checkpoints import Checkpoints
+from mainstem.engine.compile import compile_stream, flow_session
+from mainstem.engine.decode import INTAKE
+from mainstem.engine.encode import encode
+from mainstem.engine.quarantine import Keeper, Report
+from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
+from mainstem.engine.spark_errors import flow_error
+from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
+from mainstem.engine.writer import BatchWriter
+from mainstem.errors import MainstemError
+from mainstem.log.admin import Admin
+from mainstem.log.connection import Connection
+from mainstem.vocabulary import Clock, group_of
+
+_LOG = logging.getLogger(__name__)
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 60.0
+_HEALTHY_AFTER_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class FlowServices:
+    """What every flow of an engine shares."""
+
+    spark: SparkSession
+    connection: Connection
+    admin: Admin
+    keeper: Keeper
+    settings: SparkSettings
+    checkpoints: Checkpoints
+    clock: Clock
+    in_background: Callable[[Callable[[], None]], None]
+    """Runs a short piece of work in another thread, in order."""
+
+
+class Flow:
+    """A flow of the catalog in this engine. Only the runner's thread calls its methods, except
+    `_on_progress`, which Spark calls from its listener thread.
+    """
+
+    def __init__(
+        self, entry: Entry, inputs: tuple[Definition, ...], services: FlowServices
+    ) -> None:
+        self.entry = entry
+        self.inputs = inputs
+        self._services = services
+        self._query: StreamingQuery | None = None
+        self._writer: BatchWriter | None = None
+        self._pause = _FIRST_PAUSE_SECONDS
+        self._retry_at: float | None = None
+        self._started_at = 0.0
+        self._newest: float | None = None
+        self._written_before = 0
+        lane = entry.definition.lane.value
+        self.status = FlowStatus(entry.name, entry.generation, lane)
+
+    @property
+    def running(self) -> bool:
+        """True while the flow's query runs."""
+        return self._query is not None and self._query.isActive
+
+    def start(self) -> None:
+        """Starts the query; a failure is recorded and tried again later."""
+        self._retry_at = None
+        self.status.next_retry = None
+        try:
+            self._start()
+        except (MainstemError, PySparkException) as error:
+            self._failed(error)
+        except Exception as error:  # noqa: BLE001 - a flow's failure must not reach the others
+            _LOG.exception("flow %s: start failed", self.entry.name)
+            self._failed(error)
+
+    def stop(self, state: FlowState = FlowState.STOPPED) -> None:
+        """Stops the query and waits until it has ended; a running batch is abandoned, not torn."""
+        query, self._query = self._query, None
+        self._retry_at = None
+        self.status.next_retry = None
+        self.status.state = state
+        self.status.input_rate = self.status.process_rate = 0.0
+        if query is not None:
+            try:
+                query.stop()
+            except PySparkException as error:
+                _LOG.warning("flow %s: stop: %s", self.entry.name, flow_error(error, "").message)
+        if self._writer is not None:
+            self._written_before += self._writer.rows_written
+            self._writer = None
+
+    def tick(self) -> None:
+        """Looks whether the query has died, and whether it is time to try again."""
+        now = self._services.clock.now()
+        if self._query is not None and not self._query.isActive:
+            error = self._query.exception()
+            self.stop()
+            self._failed(error if error is not None else RuntimeError("the query ended"))
+        elif self._retry_at is not None and now >= self._retry_at:
+            self.status.restarts += 1
+            self.start()
+        elif self.running and now - self._started_at > _HEALTHY_AFTER_SECONDS:
+            self._pause = _FIRST_PAUSE_SECONDS
+
+    def measure(self) -> None:
+        """Brings lag and counts up to date with the log."""
+        if self._writer is not None:
+            self.status.rows_out_total = self._written_before + self._writer.rows_written
+        self.status.quarantined = sum(self._services.keeper.kept(i.name) for i in self.inputs)
+        if self.entry.definition.lane is Lane.REAL_TIME:
+            return  # between its checkpoints Spark does not tell where such a flow is
+        lag = 0
+        for source in self.inputs:
+            end = self._services.admin.end_offsets(source.topic)
+            at = self.status.positions.get(source.topic)
+            if at is None:
+                if self.entry.definition.start == "latest":
+                    continue
+                begin = self._services.admin.begin_offsets(source.topic)
+                at = {str(p): o for p, o in begin.items()}
+            lag += sum(max(0, o - at.get(str(p), 0)) for p, o in end.items())
+        self.status.lag_records = lag
+        if lag == 0:
+            self.status.lag_seconds = 0.0
+        elif self._newest is not None:
+            self.status.lag_seconds = round(self._services.clock.now() - self._newest, 3)
+
+    def _start(self) -> None:
+        services, definition = self._services, self.entry.definition
+        self.status.state = FlowState.STARTING
+        session = flow_session(services.spark, services.settings.shuffle_partitions)
+        rows = compile_stream(
+            session,
+            definition,
+            self.inputs,
+            services.connection,
+            services.settings.max_records_per_batch,
+        )
+        self._clear_older_generations()
+        self._take_up_position()
+        session.streams.addListener(_Progress(self._on_progress))
+        services.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.entry.name)
+        if definition.lane is Lane.REAL_TIME:
+            self._query = self._start_realtime(rows)
+        else:
+            self._query = self._start_micro_batch(rows)
+        self._started_at = services.clock.now()
+        self.status.state = FlowState.RUNNING
+        self.status.error = None
+        _LOG.info("flow %s: running, generation %s", self.entry.name, self.entry.generation)
+
+    def _start_micro_batch(self, rows: DataFrame) -> StreamingQuery:
+        trigger = self.entry.definition.trigger or self._services.settings.trigger
+        query, self._writer = start_micro_batch(
+            rows, self.entry, self._services.connection, self.checkpoint, processingTime=trigger
+        )
+        return query
+
+    def _start_realtime(self, rows: DataFrame) -> StreamingQuery:
+        definition = self.entry.definition
+        reasons = obstacles(definition, rows)
+        if reasons:
+            raise MainstemError(
+                "REALTIME_NOT_POSSIBLE", name=self.entry.name, reason="; ".join(reasons)
+            )
+        # PySpark's own type hints do not know the trigger yet
+        trigger: dict[str, Any] = {"realTime": CHECKPOINT_EVERY}
+        return (
+            encode(rows, definition)
+            .writeStream.queryName(self.entry.flow_id)
+            .format("kafka")
+            .options(**self._services.connection.spark_options())
+            .option("topic", definition.topic)
+            .option("kafka.linger.ms", "0")
+            .option("kafka.compression.type", "lz4")
+            .option("checkpointLocation", self.checkpoint)
+            .outputMode("update")
+            .trigger(**trigger)
+            .start()
+        )
+
+    @property
+    def checkpoint(self) -> str:
+        """Where the flow keeps its offsets and state."""
+        return self._services.checkpoints.folder(self.entry)
+
+    def _clear_older_generations(self) -> None:
+        """Empties the topic before a rebuilt flow writes its first record.
+
+        1. Empty the topic, and forget the group's position. Crash: the old checkpoint is still
+           there, so this runs again.
+        2. Remove the old checkpoint. Crash: nothing is left to do.
+        3. The new generation starts, and says so in its status: views wait for that.
+        """
+        older = self._services.checkpoints.older(self.entry)
+        if older:
+            self._services.admin.truncate(self.entry.definition.topic)
+            self._services.admin.delete_group(group_of(self.entry.name))
+        for folder in older:
+            self._services.checkpoints.delete(folder)
+
+    def _take_up_position(self) -> None:
+        """What an earlier run had read: not behind, but the keeper may not have looked through."""
+        for source in self.inputs:
+            end = self._services.admin.group_offsets(group_of(self.entry.name), source.topic)
+            if end:
+                at = {str(p): o for p, o in end.items()}
+                self.status.positions.setdefault(source.topic, at)
+                self._services.keeper.report(Report(source, {}, end, None))
+
+    def _failed(self, error: BaseException) -> None:
+        problem = flow_error(error, self.entry.name)
+        now = self._services.clock.now()
+        self._retry_at = now + self._pause
+        self.status.state = FlowState.FAILED
+        self.status.error = problem.problem()
+        self.status.next_retry = iso(self._retry_at)
+        _LOG.error("flow %s: %s; next try in %.0f s", self.entry.name, problem.message, self._pause)
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+
+    def _on_progress(self, progress: StreamingQueryProgress) -> None:
+        status = self.status
+        status.batch_id = progress.batchId
+        status.batch_seconds = progress.batchDuration / 1000
+        status.input_rate = _rate(progress.inputRowsPerSecond)
+        status.process_rate = _rate(progress.processedRowsPerSecond)
+        status.watermark = progress.eventTime.get("watermark")
+        status.event_time = progress.eventTime.get("max")
+        for operator in progress.stateOperators[:1]:
+            status.state_rows = operator.numRowsTotal
+            status.state_bytes = operator.memoryUsedBytes
+            status.late_dropped += operator.numRowsDroppedByWatermark
+        observed: Any = progress.observedMetrics.get(INTAKE)
+        bad = None if observed is None else observed.bad
+        status.rows_in_total += progress.numInputRows
+        if observed is not None and observed.newest is not None:
+            self._newest = observed.newest.timestamp()
+        committed = {}
+        for source in progress.sources:
+            starts, ends = offsets_in(source.startOffset), offsets_in(source.endOffset)
+            for topic, end in ends.items():
+                status.positions[topic] = {str(p): o for p, o in end.items()}
+                committed[topic] = end
+                for definition in self.inputs:
+                    if definition.topic == topic and starts.get(topic, {}) != end:
+                        report = Report(definition, starts.get(topic, {}), end, bad)
+                        self._services.keeper.report(report)
+        if committed and progress.numInputRows:
+            group = group_of(self.entry.name)
+            self._services.in_background(
+                lambda: self._services.admin.commit_offsets(group, committed)
+            )
+
+
+def start_micro_batch(
+    rows: DataFrame, entry: Entry, connection: Connection, checkpoint: str, **trigger: Any
+) -> tuple[StreamingQuery, BatchWriter]:
+    """Starts the entry's query over its compiled rows, written exactly once to its topic."""
+    definition = entry.definition
+    stateful = definition.query is not None and definition.query.aggregates
+    writer = BatchWriter(entry.flow_id, definition.topic, connection, stateful=stateful)
+    query = (
+        encode(rows, definition)
+        .writeStream.queryName(entry.flow_id)
+        .outputMode("update" if stateful else "append")
+        .option("checkpointLocation", checkpoint)
+        .trigger(**trigger)
+        .foreachBatch(writer)
+        .start()
+    )
+    writer.attach(query)
+    return query, writer
+
+
+class _Progress(StreamingQueryListener):
+    """Passes on the progress of the one query of a flow's session."""
+
+    def __init__(self, on_progress: Callable[[StreamingQueryProgress], None]) -> None:
+        self._pass_on = on_progress
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing to do."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """A batch has ended."""
+        try:
+            self._pass_on(event.progress)
+        except Exception:  # noqa: BLE001 - an error here would go to Spark's listener bus
+            _LOG.exception("progress of a flow could not be recorded")
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Nothing to do."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """The runner looks for ended queries itself."""
+
+
+def _rate(value: float | None) -> float:
+    return 0.0 if value is None or value != value or value == float("inf") else round(value, 1)  # noqa: PLR0124

@@ -1,0 +1,232 @@
+"""The keeper of the quarantine: finds records that flows had to leave out, and keeps them whole.
+
+Flows only count bad records (see `decode`), which costs next to nothing. When a batch had some,
+the keeper reads that range of the topic again, picks the bad records and writes them to the
+quarantine together with its own position (group `mainstem.quarantine.<stream>`) in one
+transaction: however often a range is read, and however many flows read the stream, a bad record
+is kept exactly once. A crash before the transaction leaves the position where it was, and the next
+report of any flow of the stream, or its start, covers the gap.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import Row, SparkSession
+
+from mainstem.definitions.model import Definition
+from mainstem.engine.decode import read_bad
+from mainstem.engine.spark_errors import short
+from mainstem.errors import MainstemError
+from mainstem.log.admin import Admin
+from mainstem.log.connection import Connection
+from mainstem.log.producer import Outgoing, TransactionalProducer
+from mainstem.log.quarantine import quarantined
+from mainstem.vocabulary import (
+    QUARANTINE_TOPIC,
+    Clock,
+    Column,
+    Offsets,
+    Record,
+    group_of,
+)
+
+_LOG = logging.getLogger(__name__)
+_SAVE_EVERY_SECONDS = 10.0
+_RECORDS_PER_TRANSACTION = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a flow saw of a stream: a range of it, and how many bad records (None: not counted)."""
+
+    stream: Definition
+    start: Offsets
+    end: Offsets
+    bad: int | None
+
+
+class Keeper:
+    """Takes reports from any thread; works in one thread of its own."""
+
+    def __init__(
+        self, spark: SparkSession, connection: Connection, admin: Admin, clock: Clock
+    ) -> None:
+        self._spark = spark
+        self._connection = connection
+        self._admin = admin
+        self._clock = clock
+        self._waiting: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        self._positions: dict[str, dict[int, int]] = {}
+        self._saved_at: dict[str, float] = {}
+        self._unsaved: set[str] = set()
+        self._kept: dict[str, int] = {}
+        self._thread = threading.Thread(target=self._work, name="quarantine", daemon=True)
+
+    def start(self) -> None:
+        """Begins to work on reports."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finishes what was reported, saves positions and ends."""
+        self._waiting.put(None)
+        if self._thread.is_alive():
+            self._thread.join(30)
+
+    def report(self, report: Report) -> None:
+        """Takes note of what a flow saw; returns at once."""
+        self._waiting.put(partial(self._handle, report))
+
+    def forget(self, topic: str) -> None:
+        """A reader of the topic ended: where it was kept up to is read from the log again.
+
+        The topic may have been dropped, and a new one of the same name begins from nothing.
+        """
+        self._waiting.put(partial(self._forget, topic))
+
+    def kept(self, stream: str) -> int:
+        """Records of the stream that were put into quarantine since the engine started."""
+        return self._kept.get(stream, 0)
+
+    def _work(self) -> None:
+        while (work := self._waiting.get()) is not None:
+            self._try(work)
+        for topic in list(self._unsaved):
+            self._try(partial(self._save, topic))
+
+    @staticmethod
+    def _try(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - the next report covers the same range again
+            _LOG.warning("quarantine: %s", short(error))
+
+    def _handle(self, report: Report) -> None:
+        topic = report.stream.topic
+        position = self._position(topic)
+        covered = all(start <= position.get(p, 0) for p, start in report.start.items())
+        ahead = {p: end for p, end in report.end.items() if end > position.get(p, 0)}
+        if not ahead:
+            return
+        if report.bad == 0 and covered:
+            position.update(ahead)
+            self._unsaved.add(topic)
+            if self._clock.now() - self._saved_at.get(topic, 0.0) >= _SAVE_EVERY_SECONDS:
+                self._save(topic)
+            return
+        self._keep(report.stream, dict(position), {**position, **ahead})
+        position.update(ahead)
+        self._unsaved.discard(topic)
+
+    def _keep(self, stream: Definition, start: Offsets, end: Offsets) -> None:
+        session = self._spark.newSession()
+        bad = read_bad(session, stream, self._connection, start, end).toLocalIterator()
+        producer = TransactionalProducer(self._connection, _group(stream.topic))
+        try:
+            with producer.transaction() as transaction:
+                # one transaction for the whole range: the position moves only when all are kept
+                for chunk in _chunks(bad, stream, self._clock):
+                    transaction.send(QUARANTINE_TOPIC, chunk)
+                    self._kept[stream.name] = self._kept.get(stream.name, 0) + len(chunk)
+                transaction.offsets(_group(stream.topic), {stream.topic: dict(end)})
+        finally:
+            producer.close()
+
+    def _position(self, topic: str) -> dict[int, int]:
+        if topic not in self._positions:
+            # ends what a keeper that crashed left open: its position is final after this
+            TransactionalProducer(self._connection, _group(topic)).close()
+            begin = self._admin.begin_offsets(topic)
+            end = self._admin.end_offsets(topic)
+            saved = self._admin.group_offsets(_group(topic), topic)
+            # outside of what the topic holds: records aged out, or the topic was made anew
+            self._positions[topic] = {
+                p: saved[p] if p in saved and begin[p] <= saved[p] <= end[p] else begin[p]
+                for p in begin
+            }
+        return self._positions[topic]
+
+    def _save(self, topic: str) -> None:
+        self._saved_at[topic] = self._clock.now()
+        self._admin.commit_offsets(_group(topic), {topic: self._positions[topic]})
+        self._unsaved.discard(topic)
+
+    def _forget(self, topic: str) -> None:
+        self._positions.pop(topic, None)
+        self._unsaved.discard(topic)
+
+
+def _group(topic: str) -> str:
+    return group_of(f"quarantine.{topic}")
+
+
+def _chunks(rows: Iterator[Row], stream: Definition, clock: Clock) -> Iterator[list[Outgoing]]:
+    chunk: list[Outgoing] = []
+    for row in rows:
+        chunk.append(_outgoing(row, stream, clock))
+        if len(chunk) == _RECORDS_PER_TRANSACTION:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _outgoing(row: Row, stream: Definition, clock: Clock) -> Outgoing:
+    value = bytes(row.value)
+    record = Record(
+        topic=row.topic,
+        partition=row.partition,
+        offset=row.offset,
+        key=None if row.key is None else bytes(row.key),
+        value=value,
+        timestamp=int(row.timestamp.timestamp() * 1000),
+    )
+    error = MainstemError(
+        "RECORD_NOT_DECODED", name=stream.name, problem=diagnose(value, stream.columns)
+    )
+    return quarantined(
+        record,
+        stage="decode",
+        reader=stream.name,
+        code=error.code,
+        cause=error.message,
+        at=clock.now(),
+    )
+
+
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "tinyint": (int,),
+    "smallint": (int,),
+    "int": (int,),
+    "bigint": (int,),
+    "float": (int, float, str),
+    "double": (int, float, str),
+    "timestamp": (str, int),
+    "date": (str, int),
+}
+
+
+def diagnose(value: bytes, columns: tuple[Column, ...]) -> str:
+    """Why a value does not fit the columns, as near as plain JSON tells."""
+    try:
+        document = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        return f"not JSON: {error}"
+    if not isinstance(document, dict):
+        return f"a JSON object was expected, not {type(document).__name__}"
+    for column in columns:
+        field = document.get(column.name)
+        kinds = _SCALARS.get(column.type)
+        if field is None or kinds is None:
+            continue
+        wrong_kind = not isinstance(field, kinds) or (isinstance(field, bool) and bool not in kinds)
+        if wrong_kind:
+            return f'field "{column.name}" is not a {column.type}'
+    return "a field does not fit its column's type"

@@ -1,0 +1,182 @@
+"""The engine's loop: makes the running flows what the catalog says, and reports how they do."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from mainstem import __version__
+from mainstem.catalog.entry import Catalog, Entry
+from mainstem.definitions.model import Definition
+from mainstem.engine.flow import Flow, FlowServices
+from mainstem.engine.status import FlowState, iso
+from mainstem.errors import MainstemError
+from mainstem.log.compacted import StateLog
+from mainstem.vocabulary import group_of
+
+_LOG = logging.getLogger(__name__)
+_TICK_SECONDS = 0.5
+_MEASURE_EVERY_TICKS = 4
+_HEARTBEAT_SECONDS = 4.0
+ENGINE_KEY = "engine"
+
+
+class Background:
+    """Short pieces of work, one after the other, in one thread; a failure is logged."""
+
+    def __init__(self) -> None:
+        self._work: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._run, name="background", daemon=True)
+        self._thread.start()
+
+    def __call__(self, work: Callable[[], None]) -> None:
+        """Takes a piece of work; returns at once."""
+        self._work.put(work)
+
+    def close(self) -> None:
+        """Finishes what was given."""
+        self._work.put(None)
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            try:
+                work()
+            except MainstemError as error:
+                _LOG.warning("%s", error)
+            except Exception:  # noqa: BLE001 - the next piece of work must not suffer
+                _LOG.exception("background work failed")
+
+
+class Runner:
+    """Reconciles flows with the catalog. `run` is the engine's main loop; `wake` may be called
+    from any thread when the catalog has changed.
+    """
+
+    def __init__(
+        self,
+        services: FlowServices,
+        catalog: Callable[[], Catalog],
+        statuses: StateLog[dict[str, Any]],
+    ) -> None:
+        self._services = services
+        self._catalog = catalog
+        self._statuses = statuses
+        self._flows: dict[str, Flow] = {}
+        self._woken = threading.Event()
+        self._published: dict[str, dict[str, Any]] = {}
+        self._started_at = services.clock.now()
+        self._beat_at = 0.0
+
+    def wake(self) -> None:
+        """Makes the loop look at the catalog at once."""
+        self._woken.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Runs until `stop` is set, then stops every flow."""
+        ticks = 0
+        while not stop.is_set():
+            try:
+                self._beat()
+                self.reconcile()
+                for flow in self._flows.values():
+                    flow.tick()
+                if ticks % _MEASURE_EVERY_TICKS == 0:
+                    self._measure()
+                self._publish()
+            except MainstemError as error:
+                _LOG.warning("%s", error)
+            except Exception:  # noqa: BLE001 - flows must go on, whatever it was
+                _LOG.exception("the engine's loop failed; it goes on")
+            ticks += 1
+            self._woken.wait(_TICK_SECONDS)
+            self._woken.clear()
+        for flow in self._flows.values():
+            flow.stop()
+
+    def reconcile(self) -> None:
+        """Starts, stops and restarts flows until they are what the catalog asks for."""
+        catalog = self._catalog()
+        wanted = {entry.name.lower(): entry for entry in catalog.flows()}
+        for name in [n for n in self._flows if n not in wanted]:
+            self._remove(self._flows.pop(name))
+        for name, entry in wanted.items():
+            inputs = _inputs(entry, catalog)
+            flow = self._flows.get(name)
+            if flow is not None and _same_run(flow, entry, inputs):
+                flow.entry = entry
+                continue
+            if flow is not None:
+                self._end(flow)
+            flow = Flow(entry, inputs, self._services)
+            self._flows[name] = flow
+            if entry.paused:
+                flow.stop(FlowState.PAUSED)
+            else:
+                flow.start()
+            self._beat()  # many flows take long to start, and that is no silence
+
+    def _end(self, flow: Flow) -> None:
+        flow.stop()
+        for source in flow.inputs:
+            self._services.keeper.forget(source.topic)
+
+    def _remove(self, flow: Flow) -> None:
+        self._end(flow)
+        self._services.checkpoints.delete(flow.checkpoint)
+        self._services.in_background(
+            lambda: self._services.admin.delete_group(group_of(flow.entry.name))
+        )
+        self._published.pop(flow.entry.name, None)
+        self._statuses.write({flow.entry.name: None}, wait=False)
+
+    def _measure(self) -> None:
+        for flow in self._flows.values():
+            flow.measure()
+
+    def _beat(self) -> None:
+        """Says that the engine lives, unless it said so a moment ago."""
+        now = self._services.clock.now()
+        if now - self._beat_at < _HEARTBEAT_SECONDS:
+            return
+        self._beat_at = now
+        word = {
+            "state": "running",
+            "version": __version__,
+            "started_at": iso(self._started_at),
+            "updated_at": iso(now),
+        }
+        self._statuses.write({ENGINE_KEY: word}, wait=False)
+
+    def _publish(self) -> None:
+        now = self._services.clock.now()
+        changes: dict[str, dict[str, Any] | None] = {}
+        for flow in self._flows.values():
+            status = flow.status.to_json(now)
+            comparable = {k: v for k, v in status.items() if k != "updated_at"}
+            if comparable != self._published.get(flow.entry.name):
+                self._published[flow.entry.name] = comparable
+                changes[flow.entry.name] = status
+        if changes:
+            self._statuses.write(changes, wait=False)
+
+
+def _inputs(entry: Entry, catalog: Catalog) -> tuple[Definition, ...]:
+    query = entry.definition.query
+    names = query.inputs if query is not None else ()
+    found = (catalog.get(name) for name in names)
+    return tuple(source.definition for source in found if source is not None)
+
+
+def _same_run(flow: Flow, entry: Entry, inputs: tuple[Definition, ...]) -> bool:
+    """True when the running flow already does what the entry asks for."""
+    return (
+        flow.entry.fingerprint == entry.fingerprint
+        and flow.entry.generation == entry.generation
+        and flow.entry.paused == entry.paused
+        and flow.entry.definition.trigger == entry.definition.trigger
+        and [i.columns for i in flow.inputs] == [i.columns for i in inputs]
+    )

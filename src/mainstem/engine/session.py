@@ -1,0 +1,89 @@
+"""One way to build the Spark session: jars, state store, checkpoint files, limits."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from mainstem.config import SparkSettings
+
+_STATE = "spark.sql.streaming.stateStore."
+_STREAMING = "org.apache.spark.sql.execution.streaming."
+
+_FIXED: Mapping[str, str] = {
+    # Hadoop's own local file system forks a chmod per file: half the cost of a small batch
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    "spark.sql.streaming.checkpointFileManagerClass": _STREAMING
+    + "checkpointing.FileSystemBasedCheckpointFileManager",
+    # the state provider and format cannot be changed once a checkpoint exists
+    _STATE + "providerClass": _STREAMING + "state.RocksDBStateStoreProvider",
+    _STATE + "rocksdb.changelogCheckpointing.enabled": "true",
+    _STATE + "checkpointFormatVersion": "2",
+    "spark.sql.session.timeZone": "UTC",
+    # a plan must split a replayed batch exactly as it did the first time
+    "spark.sql.adaptive.enabled": "false",
+    # a failed task may have committed its transaction: the flow restarts and looks
+    "spark.task.maxFailures": "1",
+    "spark.speculation": "false",
+    "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.variable.substitute": "false",
+    "spark.scheduler.mode": "FAIR",
+    "spark.python.daemon.module": "mainstem.engine.daemon",
+    "spark.python.factory.idleWorkerMaxPoolSize": "4",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+_JVM_OPTIONS = (
+    # Spark runs a regular expression over long Python errors; the default stack is too small
+    "-Xss4m",
+    "-XX:+UseParallelGC",
+    "-Duser.timezone=UTC",
+)
+
+
+def open_session(
+    settings: SparkSettings,
+    *,
+    jars: Sequence[Path],
+    scratch: Path,
+    log_configuration: Path | None = None,
+) -> SparkSession:
+    """The process's Spark session. `jars` may hold the bare file system, which must load first."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    first = [str(jar) for jar in jars if "bare-naked-local-fs" in jar.name]
+    rest = [str(jar) for jar in jars if "bare-naked-local-fs" not in jar.name]
+    java_options = [*_JVM_OPTIONS]
+    if log_configuration is not None:
+        java_options.append(f"-Dlog4j2.configurationFile={log_configuration.as_uri()}")
+    configuration = {
+        **_FIXED,
+        "spark.jars": ",".join(rest),
+        "spark.driver.extraClassPath": os.pathsep.join(first),
+        "spark.driver.extraJavaOptions": " ".join(java_options),
+        "spark.driver.memory": settings.memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(scratch / "spark-local"),
+        "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
+        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
+        **settings.options,
+    }
+    builder = SparkSession.builder.appName("mainstem").master(settings.master)
+    for key, value in configuration.items():
+        builder = builder.config(key, value)
+    # PySpark repeats every analysis error there; ours reach the user through the catalogue
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("WARN")
+    return session

@@ -1,0 +1,67 @@
+"""What is known of a flow at a moment, as it goes to the status topic."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+
+class FlowState(StrEnum):
+    """Where a flow stands."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    FAILED = "failed"
+    """It stopped with an error and waits for its next try."""
+    STOPPED = "stopped"
+
+
+@dataclass(slots=True)
+class FlowStatus:
+    """One flow's numbers; changed by the flow only."""
+
+    flow: str
+    generation: int
+    lane: str
+    state: FlowState = FlowState.STARTING
+    input_rate: float = 0.0
+    process_rate: float = 0.0
+    batch_id: int | None = None
+    batch_seconds: float | None = None
+    rows_in_total: int = 0
+    rows_out_total: int = 0
+    lag_records: int | None = None
+    lag_seconds: float | None = None
+    watermark: str | None = None
+    event_time: str | None = None
+    state_rows: int = 0
+    state_bytes: int = 0
+    quarantined: int = 0
+    late_dropped: int = 0
+    restarts: int = 0
+    error: dict[str, Any] | None = None
+    next_retry: str | None = None
+    updated_at: str = ""
+    positions: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def to_json(self, now: float) -> dict[str, Any]:
+        """The value of the status record."""
+        self.updated_at = iso(now)
+        return asdict(self)
+
+
+def iso(seconds: float) -> str:
+    """A time as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def offsets_in(text: str | None) -> dict[str, dict[int, int]]:
+    """Spark's offset document -> topic -> partition -> offset; empty for none."""
+    if not text or text in ("null", "None"):  # the first batch starts from nowhere
+        return {}
+    document = json.loads(text)
+    return {t: {int(p): int(o) for p, o in parts.items()} for t, parts in document.items()}

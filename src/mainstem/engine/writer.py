@@ -1,0 +1,177 @@
+"""The exactly-once writer: a micro-batch becomes one Kafka transaction per task.
+
+What happens to batch n of a flow, and what a crash after each step means:
+
+1. Spark writes the batch's offset range to its offset log. Crash: the batch runs again, same range.
+2. The driver names the batch's tasks. A task is named after what it holds, not after its number:
+   Spark numbers the partitions of a replayed batch in another order than the first time (seen with
+   four partitions), so a number would match a token with the wrong records.
+3. Each task takes its transactional id, which ends whatever an older writer of it left open.
+   Crash: nothing was written.
+4. In the first batch after a start, the task looks for its commit token. A token of this batch
+   means that its transaction was committed before the crash: the task writes nothing.
+5. The task writes its records and its token in one transaction. Crash: the transaction is aborted
+   by the next writer; readers of committed records never see it.
+6. The task commits. Crash: token and records are there, the replay stops at step 4.
+7. Spark writes its commit log. Crash: the batch runs again, every task stops at step 4.
+8. The driver commits the input offsets to the group `mainstem.<flow>`, for people and tools; the
+   flow itself never reads them. Crash: the group is one batch behind until the next one.
+
+Steps 3 to 6 are `mainstem.log.task_writer`, which runs inside Spark's Python workers.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from mainstem.crash import crash_point
+from mainstem.engine.spark_errors import retold, task_failure
+from mainstem.errors import MainstemError
+from mainstem.log.connection import Connection
+from mainstem.log.task_writer import Rows, TaskWrite, write_task
+from mainstem.vocabulary import COMMITS_TOPIC
+
+SMALL_BATCH = 20_000
+"""Up to this many input records a stateless batch is written by one task: one transaction.
+Part of the protocol: a replayed batch must be split as it was, so the number may not change."""
+
+_RANGE = re.compile(r"KafkaOffsetRange\(([^,()]+),(\d+),(\d+),")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRange:
+    """The records of one input partition that a task of the batch reads."""
+
+    partition: str
+    start: int
+    end: int
+
+
+class BatchWriter:
+    """The `foreachBatch` function of one run of a flow.
+
+    Spark calls it from the flow's own thread, one batch at a time. An exception fails the flow,
+    which then restarts and replays the batch.
+    """
+
+    def __init__(self, flow: str, topic: str, connection: Connection, *, stateful: bool) -> None:
+        self._flow = flow
+        self._topic = topic
+        self._connection = connection
+        self._stateful = stateful
+        self._query: StreamingQuery | None = None
+        self._started = threading.Event()
+        self._last_written: dict[str, int] = {}
+        self._first_batch: int | None = None
+        self.rows_written = 0
+
+    def attach(self, query: StreamingQuery) -> None:
+        """Hands over the query that calls this writer; the first batch waits for it."""
+        self._query = query
+        self._started.set()
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Writes one batch; returns when every task has committed."""
+        if self._first_batch is None:
+            self._first_batch = batch_id
+        names: Sequence[str] | None = None
+        if not self._stateful:
+            ranges = self._source_ranges()
+            if sum(r.end - r.start for r in ranges) <= SMALL_BATCH:
+                batch = batch.coalesce(1)
+                names = ["all"]
+            else:
+                names = [r.partition for r in ranges]
+        crash_point("before_write", self._flow, batch_id)
+        task_function = _task_function(
+            self._connection.to_dict(),
+            self._flow,
+            self._query_id(),
+            batch_id,
+            self._topic,
+            names,
+            dict(self._last_written),
+            recovering=batch_id == self._first_batch,
+        )
+        tasks = batch.mapInArrow(task_function, "task string, rows long, wrote boolean")
+        try:
+            results = tasks.collect()
+        except (PySparkException, Py4JJavaError) as error:
+            # Spark runs a regular expression over the text of what is raised here, which overflows
+            # the thread's stack when it is as long as Spark's own errors are
+            raise RuntimeError(retold(error)) from None
+        crash_point("after_write", self._flow, batch_id)
+        for result in results:
+            self.rows_written += result.rows
+            if result.wrote:
+                self._last_written[result.task] = batch_id
+
+    def _query_id(self) -> str:
+        self._started.wait(60)
+        if self._query is None:
+            message = "the flow's query was never attached to its writer"
+            raise RuntimeError(message)
+        return str(self._query.id)
+
+    def _source_ranges(self) -> list[SourceRange]:
+        """Input ranges in the order of the batch's tasks, from the plan that runs it."""
+        self._query_id()
+        assert self._query is not None
+        execution: Any = self._query._jsq
+        if hasattr(execution, "streamingQuery"):
+            execution = execution.streamingQuery()
+        leaves = execution.lastExecution().executedPlan().collectLeaves()
+        ranges = []
+        for index in range(leaves.size()):
+            text = leaves.apply(index).inputPartitions().mkString("\n")
+            ranges += [SourceRange(p, int(s), int(e)) for p, s, e in _RANGE.findall(text)]
+        return ranges
+
+
+def _task_function(
+    connection: Mapping[str, Any],
+    flow: str,
+    epoch: str,
+    batch_id: int,
+    topic: str,
+    names: Sequence[str] | None,
+    last_written: dict[str, int],
+    *,
+    recovering: bool,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What each task runs; holds plain values only, so that it travels to the workers."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        number = context.partitionId() if context is not None else 0
+        name = names[number] if names is not None else f"state-{number}"
+        task = TaskWrite(
+            flow=flow,
+            epoch=epoch,
+            task=name,
+            batch_id=batch_id,
+            topic=topic,
+            tokens_topic=COMMITS_TOPIC,
+            previous_batch=last_written.get(name),
+            recovering=recovering,
+        )
+        rows = (Rows(None, b.column(0).to_pylist(), b.column(1).to_pylist()) for b in batches)
+        try:
+            result = write_task(connection, task, rows)
+        except MainstemError as error:
+            # only text gets through Spark to the driver
+            raise RuntimeError(task_failure(error)) from None
+        yield pa.record_batch({"task": [name], "rows": [result.rows], "wrote": [result.wrote]})
+
+    return write

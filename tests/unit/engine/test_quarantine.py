@@ -1,0 +1,124 @@
+"""Why a record was put aside, and which ranges the keeper still has to look through."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mainstem.definitions.model import Create
+from mainstem.definitions.parse import parse
+from mainstem.engine.quarantine import Keeper, Report, diagnose
+from mainstem.testing.clock import ManualClock
+from mainstem.vocabulary import Column
+
+COLUMNS = (Column("id", "bigint"), Column("ok", "boolean"), Column("at", "timestamp"))
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        (b"{oops", "not JSON"),
+        (b"", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[1, 2]", "object"),
+        (b"7", "object"),
+        (b'{"id": "seven"}', '"id"'),
+        (b'{"id": true}', '"id"'),
+        (b'{"id": 7, "ok": "yes"}', '"ok"'),
+        (b'{"id": 7, "at": []}', '"at"'),
+        (b'{"id": 7, "at": "someday"}', "does not fit"),
+    ],
+)
+def test_diagnosis_names_what_is_wrong(value: bytes, part: str) -> None:
+    assert part in diagnose(value, COLUMNS)
+
+
+class Log:
+    """Offsets of one topic with two partitions, and what was committed."""
+
+    def __init__(self, saved: dict[int, int]) -> None:
+        self.saved = saved
+        self.committed: list[dict[int, int]] = []
+
+    def begin_offsets(self, topic: str) -> dict[int, int]:
+        return {0: 0, 1: 0}
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        return {0: 100, 1: 100}
+
+    def group_offsets(self, group: str, topic: str) -> dict[int, int]:
+        return self.saved
+
+    def commit_offsets(self, group: str, offsets: dict[str, dict[int, int]]) -> None:
+        self.committed.append(dict(offsets["s"]))
+
+
+@pytest.fixture
+def stream() -> Any:
+    [statement] = parse("CREATE STREAM s (id BIGINT)")
+    assert isinstance(statement, Create)
+    return statement.definition
+
+
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    fencing = SimpleNamespace(close=lambda: None)
+    monkeypatch.setattr("mainstem.engine.quarantine.TransactionalProducer", lambda *_: fencing)
+
+
+def handled(log: Log, stream: Any, *reports: tuple[dict[int, int], dict[int, int], int | None]):
+    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock())  # type: ignore[arg-type]
+    scanned: list[tuple[dict[int, int], dict[int, int]]] = []
+    keeper._keep = lambda _, start, end: scanned.append((dict(start), dict(end)))  # type: ignore[method-assign]
+    for start, end, bad in reports:
+        keeper._handle(Report(stream, start, end, bad))
+    return scanned
+
+
+def test_clean_batches_are_never_read_again(stream: Any) -> None:
+    log = Log({})
+    assert (
+        handled(log, stream, ({0: 0, 1: 0}, {0: 5, 1: 5}, 0), ({0: 5, 1: 5}, {0: 9, 1: 9}, 0)) == []
+    )
+    assert log.committed == [{0: 5, 1: 5}]
+
+
+def test_a_batch_with_bad_records_is_read_again_once(stream: Any) -> None:
+    reports = [({0: 0, 1: 0}, {0: 5, 1: 5}, 2)] * 2
+    assert handled(Log({}), stream, *reports) == [({0: 0, 1: 0}, {0: 5, 1: 5})]
+
+
+def test_what_a_crash_left_out_is_covered_by_the_next_report(stream: Any) -> None:
+    reports = [({0: 8, 1: 8}, {0: 9, 1: 9}, 0)]
+    assert handled(Log({0: 3, 1: 8}), stream, *reports) == [({0: 3, 1: 8}, {0: 9, 1: 9})]
+
+
+def test_a_position_from_an_older_topic_of_the_name_is_not_used(stream: Any) -> None:
+    reports = [({0: 0, 1: 0}, {0: 5, 1: 5}, 1)]
+    assert handled(Log({0: 4000, 1: 2}), stream, *reports) == [({0: 0, 1: 2}, {0: 5, 1: 5})]
+
+
+def test_a_topic_made_anew_is_looked_through_from_its_beginning(stream: Any) -> None:
+    log = Log({})
+    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock())  # type: ignore[arg-type]
+    scanned: list[dict[int, int]] = []
+    keeper._keep = lambda _, start, end: scanned.append(dict(start))  # type: ignore[method-assign]
+    keeper.report(Report(stream, {}, {0: 5, 1: 5}, 1))
+    keeper.forget(stream.topic)
+    keeper.report(Report(stream, {}, {0: 2, 1: 2}, 1))
+    keeper.start()
+    keeper.stop()
+    assert scanned == [{0: 0, 1: 0}, {0: 0, 1: 0}]
+
+
+def test_the_keeper_ends_when_the_log_is_away(stream: Any) -> None:
+    log = Log({})
+    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock())  # type: ignore[arg-type]
+    keeper.report(Report(stream, {}, {0: 5, 1: 5}, 0))
+    keeper.report(Report(stream, {}, {0: 6, 1: 6}, 0))
+    del log.committed  # every commit fails
+    keeper.start()
+    keeper.stop()
+    assert not keeper._thread.is_alive()

@@ -1,0 +1,42 @@
+"""Which tasks a batch is split into, and how they are named."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from mainstem.engine.writer import BatchWriter, SourceRange
+
+
+class Leaves(list[Any]):
+    def size(self) -> int:
+        return len(self)
+
+    def apply(self, index: int) -> Any:
+        return self[index]
+
+
+def query(*texts: str) -> Any:
+    """A query whose plan reads partitions in the given order."""
+    leaves = Leaves(
+        SimpleNamespace(inputPartitions=lambda t=t: SimpleNamespace(mkString=lambda _: t))
+        for t in texts
+    )
+    plan = SimpleNamespace(collectLeaves=lambda: leaves)
+    execution = SimpleNamespace(executedPlan=lambda: plan)
+    running = SimpleNamespace(lastExecution=lambda: execution)
+    return SimpleNamespace(id="checkpoint", _jsq=SimpleNamespace(streamingQuery=lambda: running))
+
+
+def test_ranges_come_in_the_order_of_the_plan() -> None:
+    writer = BatchWriter("f.1", "out", SimpleNamespace(), stateful=False)  # type: ignore[arg-type]
+    writer.attach(
+        query(
+            "KafkaBatchInputPartition(KafkaOffsetRange(shop.orders-2,0,240,None),{a=b},1)\n"
+            "KafkaBatchInputPartition(KafkaOffsetRange(shop.orders-1,7,260,None),{a=b},1)"
+        )
+    )
+    assert writer._source_ranges() == [
+        SourceRange("shop.orders-2", 0, 240),
+        SourceRange("shop.orders-1", 7, 260),
+    ]
