@@ -1,0 +1,1 @@
+"""Tables of the log, served: materialised in PostgreSQL, pulled by query, pushed as changes."""

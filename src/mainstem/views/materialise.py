@@ -1,0 +1,379 @@
+"""Tables of the log as tables of PostgreSQL: one thread follows all topics and writes the rows.
+
+A round, for each view that has records, in the order in which it happens:
+
+1. poll     records of all views' topics come out of the log, each partition in order
+2. stage    a transaction begins; the view's records are copied into the staging table
+3. write    the last record of each key is upserted, or deleted when it is a tombstone
+4. set aside  records that cannot become rows are in the quarantine topic, acknowledged
+5. offsets  the next offset of each partition is written
+6. commit   rows and offsets become visible together
+
+A crash after 1, 2 or 3 leaves nothing behind; the records are read again. After 4 the records are
+read again, too; the quarantine knows those that it has, and keeps none twice. After 5 it is as
+after 3. After 6 the view goes on behind the records. So a row is the work of each record exactly
+once, however often the process dies. A commit that PostgreSQL itself loses in a crash takes its
+offsets with it. (Crash points: view-poll, view-write, view-set-aside, view-offsets, view-commit.)
+
+One writer at a time: it holds an advisory lock through the very session that it writes with, so
+a writer that lost the lock has lost its connection too. Others stand by.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import psycopg
+
+from mainstem.catalog.entry import Catalog, Entry
+from mainstem.crash import crash_point
+from mainstem.definitions.model import Kind
+from mainstem.errors import MainstemError
+from mainstem.log.admin import Admin
+from mainstem.log.connection import Connection
+from mainstem.log.consumer import Reader
+from mainstem.views.batch import DATA_ERRORS, Rejected, ViewWriter
+from mainstem.views.observe import Observer, TopicEnds, ViewProgress
+from mainstem.views.quarantine import ViewQuarantine
+from mainstem.views.store import StoredView, ViewStore, connect, reader_role
+from mainstem.views.times import iso_utc
+from mainstem.views.types import postgres_type
+from mainstem.vocabulary import Column, Offsets, Record
+
+_LOG = logging.getLogger(__name__)
+
+MAX_RECORDS = 20_000
+"""Most records of one round."""
+_POLL_SECONDS = 0.2
+_STANDBY_SECONDS = 0.5
+_IDLE_OFFSETS_SECONDS = 1.0
+_LOOK_SECONDS = 1.0
+_MAX_BACK_OFF_SECONDS = 5.0
+
+_OTHER_TOPIC = "the topic is not the one that it was built from"
+
+
+@dataclass(slots=True)
+class _View:
+    """A view that is being written."""
+
+    entry: Entry
+    writer: ViewWriter
+    built_from: dict[int, int]
+    offsets: dict[int, int]
+    saved: dict[int, int] = field(default_factory=dict)
+    quarantined: int = 0
+    updated_at: float = 0.0
+    rounds: int = 0
+
+    @property
+    def topic(self) -> str:
+        return self.entry.definition.topic
+
+    def pass_point(self, name: str) -> None:
+        """Behind a step of a round; a test may end the process here."""
+        crash_point(name, self.entry.name, self.rounds)
+
+
+class Materialiser:
+    """Keeps PostgreSQL's tables at what the log says.
+
+    All public methods may be called from any thread; the work is done in a thread of its own,
+    which survives the loss of either server.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        admin: Admin,
+        url: str,
+        reader_url: str,
+    ) -> None:
+        self._connection = connection
+        self._admin = admin
+        self._url = url
+        self._reader_role = reader_role(url, reader_url)
+        self._quarantine = ViewQuarantine(connection, admin)
+        self._observer = Observer(admin)
+        self._wanted: Catalog | None = None
+        self._done: Catalog | None = None
+        self._views: dict[str, _View] = {}
+        self._problems: dict[str, MainstemError] = {}
+        self._look_at = 0.0
+        self._writing = False
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="views", daemon=True)
+
+    def start(self) -> None:
+        """Begin; views appear when `reconcile` has named a catalog."""
+        self._observer.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the round that is under way."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._observer.stop()
+
+    def reconcile(self, catalog: Catalog) -> None:
+        """Make the views those of this catalog; returns at once, the thread does it."""
+        self._wanted = catalog
+        self._wake.set()
+
+    @property
+    def writing(self) -> bool:
+        """True while this process is the one that writes and both servers answer."""
+        return self._writing
+
+    def problems(self) -> dict[str, MainstemError]:
+        """Views that cannot be written at present, and why."""
+        return dict(self._problems)
+
+    def ends_of(self, name: str) -> Offsets | None:
+        """The last known ends of a view's topic; None when there is no such view here."""
+        view = self._views.get(name)
+        return None if view is None else self._observer.ends_of(view.topic)
+
+    def progress(self) -> list[ViewProgress]:
+        """How far each view is, by name."""
+        return [
+            self._observer.progress(
+                name,
+                view.topic,
+                dict(view.offsets),
+                quarantined=view.quarantined,
+                updated_at=iso_utc(view.updated_at) if view.updated_at else None,
+            )
+            for name, view in sorted(self._views.items())
+        ]
+
+    # -- the thread
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._stop.is_set():
+            began = time.monotonic()
+            try:
+                self._serve()
+            except (MainstemError, psycopg.Error) as error:
+                _LOG.warning("views wait: %s", error)
+            except Exception:  # noqa: BLE001 - whatever it was, views must go on
+                _LOG.exception("views wait after an unexpected error")
+            self._writing = False
+            if time.monotonic() - began > _MAX_BACK_OFF_SECONDS:
+                pause = 0.0
+            pause = min(_MAX_BACK_OFF_SECONDS, max(0.1, pause * 2))
+            self._stop.wait(pause)
+
+    def _serve(self) -> None:
+        """Write views over one connection until told to stop or until a server is lost."""
+        with connect(self._url) as connection:
+            store = ViewStore(connection, self._reader_role)
+            while not store.acquire():
+                if self._stop.wait(_STANDBY_SECONDS):
+                    return
+            store.prepare()
+            reader = Reader(self._connection, {}, committed=True)
+            try:
+                self._views, self._done, self._writing = {}, None, True
+                while not self._stop.is_set():
+                    self._turn(store, reader)
+            finally:
+                reader.close()
+
+    def _turn(self, store: ViewStore, reader: Reader) -> None:
+        self._wake.clear()
+        if self._wanted is not self._done or time.monotonic() >= self._look_at:
+            self._reconcile(store, reader)
+        if not self._views:
+            self._wake.wait(_POLL_SECONDS)
+            return
+        records = reader.poll(MAX_RECORDS, _POLL_SECONDS)
+        self._round(store, reader, records)
+
+    def _round(self, store: ViewStore, reader: Reader, records: list[Record]) -> None:
+        by_topic: dict[str, list[Record]] = {}
+        for record in records:
+            by_topic.setdefault(record.topic, []).append(record)
+        positions = reader.positions()
+        for name, view in list(self._views.items()):
+            reached = positions.get(view.topic, {})
+            new = [
+                record
+                for record in by_topic.get(view.topic, ())
+                if record.offset >= view.offsets.get(record.partition, 0)
+            ]
+            try:
+                if new:
+                    self._write(store, view, new, reached)
+                else:
+                    self._save_idle(store, view, reached)
+            except psycopg.OperationalError:
+                raise
+            except psycopg.Error as error:
+                self._give_up(reader, view, _view_failed(name, error))
+
+    def _write(
+        self, store: ViewStore, view: _View, records: list[Record], reached: Mapping[int, int]
+    ) -> None:
+        view.rounds += 1
+        view.pass_point("view-poll")
+        offsets = {p: max(o, view.offsets.get(p, 0)) for p, o in reached.items()}
+        rejected: list[Rejected] = []
+        try:
+            with store.connection.transaction():
+                view.writer.write(store.connection, records)
+                view.pass_point("view-write")
+                store.save_offsets(view.entry.name, offsets)
+                view.pass_point("view-offsets")
+        except DATA_ERRORS:
+            with store.connection.transaction():
+                rejected = view.writer.write_good(store.connection, records)
+                view.pass_point("view-write")
+                self._quarantine.keep(view.entry.name, view.topic, rejected)
+                view.pass_point("view-set-aside")
+                store.count_quarantined(view.entry.name, len(rejected))
+                store.save_offsets(view.entry.name, offsets)
+                view.pass_point("view-offsets")
+        view.pass_point("view-commit")
+        view.quarantined += len(rejected)
+        view.offsets, view.saved, view.updated_at = offsets, dict(offsets), time.time()
+        if rejected:
+            _LOG.warning(
+                "%d records of %s were set aside",
+                len(rejected),
+                view.entry.name,
+                extra={"view": view.entry.name, "topic": view.topic},
+            )
+
+    def _save_idle(self, store: ViewStore, view: _View, reached: Mapping[int, int]) -> None:
+        """Follow the log past transaction markers, which are no records but take up offsets."""
+        view.offsets = {p: max(o, view.offsets.get(p, 0)) for p, o in reached.items()}
+        if view.offsets != view.saved and time.time() - view.updated_at > _IDLE_OFFSETS_SECONDS:
+            store.save_offsets(view.entry.name, view.offsets)
+            view.saved, view.updated_at = dict(view.offsets), time.time()
+
+    # -- reconciling
+
+    def _reconcile(self, store: ViewStore, reader: Reader) -> None:
+        catalog = self._wanted
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        if catalog is None:
+            return
+        wanted = {entry.name: entry for entry in catalog.of_kind(Kind.TABLE)}
+        stored = store.views()
+        for name in stored.keys() - wanted.keys():
+            store.drop(name)
+            self._quarantine.forget(name)
+            _LOG.info("view %s dropped", name)
+        self._problems = {n: p for n, p in self._problems.items() if n in wanted}
+        views: dict[str, _View] = {}
+        for name, entry in wanted.items():
+            try:
+                view = self._settle(store, entry, stored.get(name))
+            except psycopg.OperationalError:
+                raise
+            except psycopg.Error as error:
+                self._fail(name, _view_failed(name, error))
+            except MainstemError as error:
+                if error.code in ("LOG_UNREACHABLE", "VIEW_STORE_UNREACHABLE"):
+                    raise
+                self._fail(name, error)
+            else:
+                self._problems.pop(name, None)
+                views[name] = view
+        self._views = views
+        self._follow(reader)
+        self._done = catalog
+
+    def _settle(self, store: ViewStore, entry: Entry, stored: StoredView | None) -> _View:
+        """The view as it should be: made, made again, or as it is."""
+        ends = self._observer.look(entry.definition.topic)
+        running = self._views.get(entry.name)
+        why = _why_rebuild(entry, stored, ends)
+        if stored is None or why:
+            if why == _OTHER_TOPIC:
+                self._quarantine.forget(entry.name)
+            store.build(entry, ends.begin)
+            _LOG.info("view %s is built: %s", entry.name, why or "new")
+            return _View(entry, ViewWriter(entry.definition), dict(ends.begin), dict(ends.begin))
+        offsets = {p: stored.offsets.get(p, begin) for p, begin in ends.begin.items()}
+        if running is not None and running.entry == entry:
+            running.offsets = {p: max(o, running.offsets.get(p, 0)) for p, o in offsets.items()}
+            return running
+        return _View(
+            entry,
+            ViewWriter(entry.definition),
+            stored.built_from,
+            offsets,
+            quarantined=stored.quarantined,
+        )
+
+    def _follow(self, reader: Reader) -> None:
+        """Let the reader follow exactly the topics of the views, from where the last one is."""
+        start: dict[str, dict[int, int]] = {}
+        for view in self._views.values():
+            positions = start.setdefault(view.topic, {})
+            for partition, offset in view.offsets.items():
+                positions[partition] = min(offset, positions.get(partition, offset))
+        following = reader.positions()
+        for topic in following.keys() - start.keys():
+            reader.remove(topic)
+        for topic, positions in start.items():
+            if following.get(topic) != positions:
+                if topic in following:
+                    reader.remove(topic)
+                reader.add(topic, positions)
+        self._observer.watch(start)
+
+    def _give_up(self, reader: Reader, view: _View, problem: MainstemError) -> None:
+        """Leave a view until the next reconciling, which goes on from its saved offsets."""
+        self._fail(view.entry.name, problem)
+        self._views = {n: v for n, v in self._views.items() if v is not view}
+        self._follow(reader)
+
+    def _fail(self, name: str, problem: MainstemError) -> None:
+        if name not in self._problems:
+            _LOG.warning("view %s waits: %s", name, problem)
+        self._problems[name] = problem
+
+
+def _view_failed(name: str, error: psycopg.Error) -> MainstemError:
+    problem = error.diag.message_primary or type(error).__name__
+    return MainstemError("VIEW_FAILED", name=name, problem=problem)
+
+
+def _why_rebuild(entry: Entry, stored: StoredView | None, ends: TopicEnds) -> str | None:
+    """Why what is stored cannot be carried on with; None when it can."""
+    if stored is None:
+        return None
+    definition = entry.definition
+    if stored.generation != entry.generation:
+        return "a new generation"
+    if (stored.topic, stored.key, stored.derived) != (
+        definition.topic,
+        definition.key,
+        definition.derived,
+    ):
+        return "another topic or key"
+    if _types(stored.columns) != _types(definition.columns):
+        # a column cannot just be added: records that are in the view already may have had it
+        return "other columns"
+    if any(offset > ends.end.get(p, 0) for p, offset in stored.offsets.items()):
+        return _OTHER_TOPIC
+    if definition.retention in (None, "forever") and any(
+        begin > stored.built_from.get(p, begin) for p, begin in ends.begin.items()
+    ):
+        return "the topic was emptied"
+    return None
+
+
+def _types(columns: Iterable[Column]) -> list[tuple[str, str]]:
+    return [(c.name, postgres_type(c.type, c.name)) for c in columns]

@@ -1,0 +1,345 @@
+"""Push queries: a snapshot, then every change, and a token on each event to go on from.
+
+A table's subscription begins with the rows of one PostgreSQL snapshot and the offsets that belong
+to it; then it reads the log from exactly those offsets, so between the two nothing is missing and
+nothing comes twice. A stream's subscription begins at the end of the log. A client that resumes
+with the token of the last event it saw gets the changes behind it and no others; a token from
+inside a snapshot starts the snapshot again, since a part of one is of no use.
+
+The generator is pulled: the log is read only as fast as the client takes events. Reading blocks,
+so it happens in threads of a small pool, one for each open subscription.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from mainstem.catalog.entry import Entry
+from mainstem.definitions.model import Kind
+from mainstem.errors import MainstemError
+from mainstem.log.admin import Admin
+from mainstem.log.connection import Connection
+from mainstem.log.consumer import Reader
+from mainstem.views.changes import Change, Evaluated, Evaluation, Selection
+from mainstem.views.readers import Readers, translate
+from mainstem.views.times import iso_utc
+from mainstem.views.tokens import Token
+from mainstem.views.values import json_names
+from mainstem.vocabulary import Record
+
+_HEARTBEAT_SECONDS = 5.0
+_POLL_SECONDS = 0.5
+_BATCH = 1000
+_PAGE = 500
+_MOST_KNOWN_KEYS = 100_000
+_FETCH = {"fetch.wait.max.ms": 100, "queued.max.messages.kbytes": 4096}
+"""A reader for one client must be quick to answer and small."""
+
+CurrentEntry = Callable[[str], Entry | None]
+"""The catalog's entry of that name, now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One server-sent event: its name, its data as JSON text, and the token behind it."""
+
+    name: str
+    data: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a client asked for."""
+
+    entry: Entry
+    selection: Selection
+    snapshot: bool = True
+    after: Token | None = None
+    limit: int | None = None
+    """Ends after so many rows and deletions."""
+
+
+class Push:
+    """Opens subscriptions; one for the whole process."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        admin: Admin,
+        readers: Readers,
+        current: CurrentEntry,
+        most: int = 64,
+    ) -> None:
+        self._connection = connection
+        self._admin = admin
+        self._readers = readers
+        self._current = current
+        self._most = most
+        self._open = 0
+        self._stopping = False
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="push")
+
+    @property
+    def open_subscriptions(self) -> int:
+        """How many clients are being served."""
+        return self._open
+
+    def stop(self) -> None:
+        """Let all subscriptions end within a moment."""
+        self._stopping = True
+        self._threads.shutdown(wait=False)
+
+    async def subscribe(self, wanted: Subscription) -> AsyncGenerator[Event, None]:
+        """The events of a subscription; the caller closes the generator when the client leaves.
+
+        What is wrong from the beginning is raised before the first event; what goes wrong later
+        is an event `error` with the problem, and the end.
+        """
+        if self._open >= self._most:
+            raise MainstemError("TOO_MANY_SUBSCRIPTIONS", limit=self._most)
+        self._open += 1
+        run = _Run(self, wanted)
+        try:
+            async with aclosing(run.events()) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._open -= 1
+            await run.close()
+
+    async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
+
+class _LogReader:
+    """A reader of the log that threads of the pool use one after another."""
+
+    def __init__(self, connection: Connection, topic: str, offsets: Mapping[int, int]) -> None:
+        self._lock = threading.Lock()
+        self._closed = False
+        self._reader = Reader(connection, {topic: offsets}, committed=True, tuning=_FETCH)
+        self._topic = topic
+
+    def poll(self) -> tuple[list[Record], dict[int, int]]:
+        """New records, or none after a while, and the positions behind them."""
+        with self._lock:
+            if self._closed:
+                return [], {}
+            records = self._reader.poll(_BATCH, _POLL_SECONDS)
+            return records, self._reader.positions().get(self._topic, {})
+
+    def close(self) -> None:
+        """End, after the poll that is under way."""
+        with self._lock:
+            self._closed = True
+            self._reader.close()
+
+
+class _Run:
+    """One subscription from its first event to its last."""
+
+    def __init__(self, push: Push, wanted: Subscription) -> None:
+        self._push = push
+        self._wanted = wanted
+        self._entry = wanted.entry
+        self._definition = wanted.entry.definition
+        self._evaluation = Evaluation(wanted.selection)
+        self._names: tuple[str, ...] = ()
+        self._offsets: dict[int, int] = {}
+        self._skipped = 0
+        self._sent = 0
+        self._spoke_at = time.monotonic()
+        self._checked_at = 0.0
+        self._reader: _LogReader | None = None
+        # keys that the client has; None: not known, so every deletion is sent
+        self._known: set[str] | None = None
+
+    async def close(self) -> None:
+        if self._reader is not None:
+            # not the pool: it may be shut down or full, and a poll may be under way
+            await asyncio.to_thread(self._reader.close)
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        await self._begin()
+        async with self._push._readers.single() as connection:
+            columns = await self._evaluation.columns(connection)
+        self._names = json_names([c.name for c in columns])
+        described = json.dumps([{"name": c.name, "type": c.type} for c in columns])
+        yield Event("columns", described, self._token())
+        try:
+            if self._needs_snapshot:
+                async with aclosing(self._snapshot()) as rows:
+                    async for event in rows:
+                        yield event
+                if self._finished:
+                    return
+            yield self._progress()
+            async with aclosing(self._follow()) as changes:
+                async for event in changes:
+                    yield event
+        except psycopg.Error as error:
+            yield self._error(translate(error, self._push._readers.timeout_seconds))
+        except MainstemError as error:
+            yield self._error(error)
+
+    # -- where it begins
+
+    @property
+    def _needs_snapshot(self) -> bool:
+        return not self._offsets
+
+    async def _begin(self) -> None:
+        """Set the offsets to go on from, unless a snapshot has to say them."""
+        wanted, token = self._wanted, self._wanted.after
+        if token is not None:
+            if token.name != self._entry.name or token.generation != self._entry.generation:
+                raise MainstemError(
+                    "RESUME_TOKEN_INVALID", problem="what it belongs to was rebuilt or is another"
+                )
+            if token.offsets is not None:
+                await self._check_offsets(dict(token.offsets))
+                return
+        if self._definition.kind is Kind.STREAM or not wanted.snapshot:
+            self._offsets = await self._ask(self._push._admin.end_offsets)
+
+    async def _check_offsets(self, offsets: dict[int, int]) -> None:
+        begin = await self._ask(self._push._admin.begin_offsets)
+        end = await self._ask(self._push._admin.end_offsets)
+        if any(offset < begin.get(p, 0) for p, offset in offsets.items()):
+            raise MainstemError(
+                "RESUME_TOKEN_INVALID", problem="the log no longer has the records behind it"
+            )
+        if any(offset > end.get(p, 0) for p, offset in offsets.items()):
+            raise MainstemError("RESUME_TOKEN_INVALID", problem="it lies behind the log's end")
+        # a partition that was added since the token was made is read from its beginning
+        self._offsets = {p: offsets.get(p, first) for p, first in begin.items()}
+
+    async def _ask(self, question: Callable[[str], dict[int, int]]) -> dict[int, int]:
+        answer: dict[int, int] = await self._push._in_thread(question, self._definition.topic)
+        return answer
+
+    # -- the snapshot
+
+    async def _snapshot(self) -> AsyncGenerator[Event, None]:
+        known: set[str] = set()
+        async with self._push._readers.snapshot() as connection:
+            cursor = await connection.execute(
+                "SELECT partition, next_offset FROM _mainstem.offsets WHERE view = $1",
+                [self._entry.name],
+            )
+            offsets = {int(p): int(o) for p, o in await cursor.fetchall()}
+            if not offsets:
+                raise MainstemError("VIEW_NOT_READY", name=self._entry.name)
+            async with psycopg.AsyncRawServerCursor(connection, "snapshot") as rows:
+                await rows.execute(self._evaluation.snapshot)
+                while page := await rows.fetchmany(_PAGE):
+                    for row in page:
+                        change = self._evaluation.upsert(self._names, row)
+                        known.add(change.key)
+                        yield self._event(change)
+                        if self._finished:
+                            return
+                    self._check_current()
+        self._offsets = offsets
+        self._known = known if len(known) <= _MOST_KNOWN_KEYS else None
+
+    # -- the changes
+
+    async def _follow(self) -> AsyncGenerator[Event, None]:
+        reader = _LogReader(self._push._connection, self._definition.topic, self._offsets)
+        self._reader = reader
+        while not self._push._stopping:
+            self._check_current()
+            records, positions = await self._push._in_thread(reader.poll)
+            if records:
+                await self._check_gap(records)
+                for change in await self._changes(records):
+                    yield change
+                    if self._finished:
+                        return
+            self._offsets.update(positions)
+            if time.monotonic() - self._spoke_at >= _HEARTBEAT_SECONDS:
+                yield self._progress()
+
+    async def _changes(self, records: list[Record]) -> Iterator[Event]:
+        evaluated = await self._evaluation.changes(self._push._readers, self._names, records)
+        self._skipped += evaluated.skipped
+        return self._told(evaluated)
+
+    def _told(self, evaluated: Evaluated) -> Iterator[Event]:
+        for record, change in evaluated.changes:
+            self._offsets[record.partition] = record.offset + 1
+            if self._concerns(change):
+                yield self._event(change)
+
+    def _concerns(self, change: Change) -> bool:
+        """False for the deletion of a row that the client never had."""
+        if self._known is None:
+            return True
+        if change.kind == "delete":
+            had = change.key in self._known
+            self._known.discard(change.key)
+            return had
+        self._known.add(change.key)
+        if len(self._known) > _MOST_KNOWN_KEYS:
+            self._known = None
+        return True
+
+    def _check_current(self) -> None:
+        """Stop when the object was dropped or rebuilt: its changes are no longer these."""
+        now = self._push._current(self._entry.name)
+        if now is None:
+            raise MainstemError("UNKNOWN_RELATION", name=self._entry.name, suggestion="")
+        if now.generation != self._entry.generation:
+            raise MainstemError("RESUME_TOKEN_INVALID", problem="the object was rebuilt")
+
+    async def _check_gap(self, records: list[Record]) -> None:
+        """Notice when the log dropped records before this client had taken them.
+
+        Holes are normal (markers of transactions, compaction), so only the log's beginning tells.
+        """
+        first: dict[int, int] = {}
+        for record in records:
+            first.setdefault(record.partition, record.offset)
+        hole = any(offset > self._offsets.get(p, offset) for p, offset in first.items())
+        if hole and time.monotonic() - self._checked_at > 1.0:
+            self._checked_at = time.monotonic()
+            begin = await self._ask(self._push._admin.begin_offsets)
+            if any(self._offsets.get(p, 0) < offset for p, offset in begin.items() if p in first):
+                raise MainstemError(
+                    "RESUME_TOKEN_INVALID", problem="the log dropped records before they were sent"
+                )
+
+    # -- events
+
+    @property
+    def _finished(self) -> bool:
+        return self._wanted.limit is not None and self._sent >= self._wanted.limit
+
+    def _token(self) -> str:
+        offsets = dict(self._offsets) or None
+        return Token(self._entry.name, self._entry.generation, offsets).encode()
+
+    def _event(self, change: Change) -> Event:
+        self._sent += 1
+        self._spoke_at = time.monotonic()
+        return Event(change.kind, change.data, self._token())
+
+    def _progress(self) -> Event:
+        self._spoke_at = time.monotonic()
+        data = {"snapshot_complete": True, "at": iso_utc(time.time()), "skipped": self._skipped}
+        return Event("progress", json.dumps(data), self._token())
+
+    def _error(self, error: MainstemError) -> Event:
+        return Event("error", json.dumps(error.problem()), self._token())

@@ -1,0 +1,44 @@
+"""The resume token of a subscription: where in the log it is, as a short opaque text."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+
+from mainstem.errors import MainstemError
+from mainstem.vocabulary import Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A place between two changes of one object; `offsets` is None inside a snapshot."""
+
+    name: str
+    generation: int
+    offsets: Offsets | None
+
+    def encode(self) -> str:
+        """The token as text that fits into a header and a query string."""
+        document: dict[str, object] = {"n": self.name, "g": self.generation}
+        if self.offsets is not None:
+            document["o"] = dict(self.offsets)
+        text = json.dumps(document, separators=(",", ":"))
+        return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+
+def decode_token(text: str) -> Token:
+    """The token in a text; RESUME_TOKEN_INVALID when there is none."""
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        document = json.loads(data)
+        offsets = document.get("o")
+        token = Token(
+            name=str(document["n"]),
+            generation=int(document["g"]),
+            offsets=None if offsets is None else {int(p): int(o) for p, o in offsets.items()},
+        )
+    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise MainstemError("RESUME_TOKEN_INVALID", problem="it is not one of ours") from None
+    return token

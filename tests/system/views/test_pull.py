@@ -1,0 +1,121 @@
+"""Pull queries on a real PostgreSQL: values, limits, time-outs, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import psycopg
+import pytest
+
+from mainstem.errors import MainstemError
+from mainstem.views.pull import Pull
+from mainstem.views.readers import Readers
+from mainstem.views.store import ViewStore, connect
+
+T = TypeVar("T")
+COLUMNS = {
+    "k": "string", "n": "bigint", "x": "decimal(30,10)", "d": "double", "b": "boolean",
+    "day": "date", "at": "timestamp", "local": "timestamp_ntz", "raw": "binary",
+    "j": "map<string,int>",
+}  # fmt: skip
+
+
+def with_pull(postgres: Any, work: Callable[[Pull], Awaitable[T]], **limits: Any) -> T:
+    async def run() -> T:
+        readers = Readers(postgres.reader_url, limits.get("seconds", 10.0))
+        await readers.open()
+        try:
+            return await work(Pull(readers, limits.get("max_rows", 100), lambda name: {0: 9}))
+        finally:
+            await readers.close()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def pulled(lab: Any) -> Any:
+    """A view with one row, made without the log."""
+    entry = lab.derived("pulled", "none", COLUMNS, "k")
+    with connect(lab.postgres.url) as connection:
+        store = ViewStore(connection, "reader")
+        store.prepare()
+        store.build(entry, {0: 4})
+        connection.execute(
+            "INSERT INTO pulled VALUES ('ä\"', 9007199254740993, 12345678901234567.5, 'NaN', true,"
+            " '2026-11-15', '2026-11-15 10:00:00.5+01', '2026-11-15 10:00:00', '\\x00ff',"
+            " '{\"a\": 1}')"
+        )
+        yield entry.definition
+        store.drop("pulled")
+
+
+def test_values_as_json(lab: Any, pulled: Any) -> None:
+    sql = 'SELECT *, array[1, NULL] AS list, 1.50::numeric AS small FROM "pulled"'
+    answer = with_pull(lab.postgres, lambda pull: pull.query(sql, ["pulled"]))
+    document = json.loads(answer.to_json())
+    assert document["rows"] == [
+        ['ä"', 9007199254740993, "12345678901234567.5000000000", "NaN", True, "2026-11-15",
+         "2026-11-15T09:00:00.5Z", "2026-11-15T10:00:00", "AP8=", {"a": 1}, [1, None], 1.5]
+    ]  # fmt: skip
+    types = {c["name"]: c["type"] for c in document["columns"]}
+    assert types["x"] == "decimal(30,10)"
+    assert types["at"] == "timestamp"
+    assert types["list"] == "array<int>"
+    assert document["freshness"]["tables"] == {"pulled": {"offsets": {"0": 4}, "lag_records": 5}}
+
+
+def test_look_up(lab: Any, pulled: Any) -> None:
+    body = with_pull(lab.postgres, lambda pull: pull.lookup(pulled, {"k": 'ä"'}))
+    found = json.loads(body)
+    assert found["rows"][0]["n"] == 9007199254740993
+    assert found["freshness"]["tables"]["pulled"]["offsets"] == {"0": 4}
+    body = with_pull(lab.postgres, lambda pull: pull.lookup(pulled, {"k": "nobody"}))
+    assert json.loads(body)["rows"] == []
+    assert json.loads(body)["freshness"]["tables"]["pulled"]["offsets"] == {"0": 4}
+
+
+def test_rows_are_limited(lab: Any, pulled: Any) -> None:
+    sql = "SELECT * FROM generate_series(1, 50) AS g(n)"
+    answer = with_pull(lab.postgres, lambda pull: pull.query(sql, []), max_rows=20)
+    assert (len(answer.rows), answer.truncated) == (20, True)
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT pg_sleep(5)", "QUERY_TOO_LONG"),
+        ('SELECT * FROM "absent"', "VIEW_NOT_READY"),
+        ("SELECT 1/0 AS x", "QUERY_FAILED"),
+        ("SELECT 1) AS a; DROP TABLE pulled; SELECT (1", "QUERY_FAILED"),
+        ("DELETE FROM pulled RETURNING *", "QUERY_FAILED"),
+        ("WITH d AS (DELETE FROM pulled RETURNING *) SELECT * FROM d", "QUERY_FAILED"),
+    ],
+)
+def test_refusals(lab: Any, pulled: Any, sql: str, code: str) -> None:
+    with pytest.raises(MainstemError) as caught:
+        with_pull(lab.postgres, lambda pull: pull.query(sql, []), seconds=0.5)
+    assert caught.value.code == code
+    with psycopg.connect(lab.postgres.url) as connection:
+        assert connection.execute("SELECT count(*) FROM pulled").fetchone() == (1,)
+
+
+def test_unknown_and_misfit_columns(lab: Any, pulled: Any) -> None:
+    for equal, code in (({"nn": "1"}, "UNKNOWN_COLUMN"), ({"n": "x"}, "QUERY_FAILED")):
+        with pytest.raises(MainstemError) as caught:
+            with_pull(lab.postgres, lambda pull, equal=equal: pull.lookup(pulled, equal))
+        assert caught.value.code == code
+
+
+def test_postgres_away() -> None:
+    class Nowhere:
+        reader_url = "postgresql://reader@127.0.0.1:1/postgres"
+
+    async def ping(pull: Pull) -> None:
+        await pull._readers.ping()
+
+    with pytest.raises(MainstemError) as caught:
+        with_pull(Nowhere(), ping)
+    assert caught.value.code == "VIEW_STORE_UNREACHABLE"
