@@ -1,0 +1,1 @@
+"""The front door: REST, server-sent events, metrics and the page."""

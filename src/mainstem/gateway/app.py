@@ -1,0 +1,74 @@
+"""The application: all routes behind the front, and the life of the services."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from mainstem import __version__
+from mainstem.gateway import problems
+from mainstem.gateway.front import Front
+from mainstem.gateway.routes import (
+    health,
+    objects,
+    page,
+    plan,
+    sql,
+    status,
+    streams,
+    subscribe,
+    tables,
+    topics,
+)
+from mainstem.gateway.services import Services
+
+_DESCRIPTION = (
+    "Streams, tables and queries of a Mainstem project. Errors are problem documents (RFC 9457)"
+    " with a stable code as their title."
+)
+
+
+def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
+    """The gateway as an ASGI application; `hosts` are names, beside localhost, it answers to."""
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        await services.open()
+        try:
+            yield
+        finally:
+            await services.close()
+
+    app = FastAPI(
+        title="Mainstem",
+        version=__version__,
+        description=_DESCRIPTION,
+        lifespan=life,
+        docs_url=None,  # FastAPI's pages load scripts from another host; ours is in routes/page
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.services = services
+    problems.install(app)
+    app.router.routes.insert(0, tables.LOOKUP)
+    for part in (sql, subscribe, objects, plan, streams, topics, status, health, page):
+        app.include_router(part.router)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return Front(app, services.metrics, hosts)
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=app.description,
+            routes=app.routes,
+        )
+        document["paths"].update(tables.OPENAPI)
+        app.openapi_schema = document
+    return app.openapi_schema

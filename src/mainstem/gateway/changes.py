@@ -1,0 +1,155 @@
+"""Changes of the catalog: plan, apply, and the single statements that are plans of one step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from mainstem.catalog.apply import Executor, apply_plan
+from mainstem.catalog.build import Analyser, LogFacts, build_plan, drop_plan
+from mainstem.catalog.entry import Catalog, Entry, Origin
+from mainstem.catalog.explain import explain
+from mainstem.catalog.plan import Plan
+from mainstem.definitions.model import Create, Definition, Drop, Kind
+from mainstem.definitions.project import load_definitions
+from mainstem.errors import MainstemError, did_you_mean
+from mainstem.log.catalog_store import CatalogStore
+from mainstem.views.store import check_names
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a change did, in words, and the plan that it was."""
+
+    message: str
+    plan: Plan | None = None
+
+
+class Changes:
+    """Every way to change the catalog. Calls block: the engine and the log are asked."""
+
+    def __init__(
+        self,
+        store: CatalogStore,
+        executor: Executor,
+        analyser: Analyser,
+        facts: LogFacts,
+        target: str,
+    ) -> None:
+        self._store = store
+        self._executor = executor
+        self._analyser = analyser
+        self._facts = facts
+        self._target = target
+
+    def plan(self, files: Iterable[tuple[str, str]]) -> Plan:
+        """What the project's files would change."""
+        return self._build(load_definitions(files), Origin.PROJECT, drop_missing=True)
+
+    def apply(self, files: Iterable[tuple[str, str]], digest: str, revision: int) -> Plan:
+        """Carry out the plan that was looked at; STALE_PLAN when it would be another one now."""
+        plan = self.plan(files)
+        if plan.digest != digest:
+            raise MainstemError("STALE_PLAN", planned=revision, actual=plan.revision)
+        apply_plan(plan, self._executor)
+        return plan
+
+    def create(self, statement: Create) -> Done:
+        """CREATE STREAM or CREATE TABLE."""
+        definition = statement.definition
+        existing = self._store.catalog().get(definition.name)
+        if existing is not None and not statement.or_replace:
+            if statement.if_not_exists:
+                return Done(f"{_title(existing)} exists already")
+            raise MainstemError(
+                "DUPLICATE_NAME",
+                location=statement.location,
+                name=definition.name,
+                other=str(existing.definition.location),
+            )
+        plan = self._build([definition], Origin.STATEMENT, drop_missing=False)
+        apply_plan(plan, self._executor)
+        if not plan.steps:
+            return Done(f"{definition.kind} {definition.name} is unchanged", plan)
+        verb = "created" if existing is None else "replaced"
+        return Done(f"{definition.kind} {definition.name} {verb}", plan)
+
+    def drop(self, statement: Drop) -> Done:
+        """DROP STREAM or DROP TABLE."""
+        catalog = self._store.catalog()
+        entry = catalog.get(statement.name)
+        if entry is None:
+            if statement.if_exists:
+                return Done(f"there is no {statement.kind or 'object'} {statement.name}")
+            raise unknown(catalog, statement.name).at(statement.location)
+        kind = entry.definition.kind
+        if statement.kind not in (None, kind):
+            raise MainstemError(
+                "WRONG_KIND",
+                location=statement.location,
+                name=entry.name,
+                actual=kind.value,
+                expected=(statement.kind or kind).value,
+                advice=f"Use DROP {kind.upper()} {entry.name}.",
+            )
+        plan = drop_plan(
+            catalog,
+            entry.name,
+            facts=self._facts,
+            cascade=statement.cascade,
+            target=self._target,
+        )
+        apply_plan(plan, self._executor)
+        names = ", ".join(step.entry.name for step in plan.steps)
+        return Done(f"dropped {names}", plan)
+
+    def pause(self, name: str, paused: bool) -> Done:
+        """PAUSE or RESUME."""
+        catalog = self._store.catalog()
+        entry = catalog.get(name)
+        if entry is None:
+            raise unknown(catalog, name)
+        if not entry.definition.derived:
+            raise MainstemError("NO_FLOW", name=entry.name)
+        word = "paused" if paused else "resumed"
+        if entry.paused is paused:
+            return Done(f"{_title(entry)} was {word} before")
+        changes: dict[str, Entry | None] = {entry.name.lower(): replace(entry, paused=paused)}
+        self._executor.write_catalog(changes, catalog.revision)
+        return Done(f"{_title(entry)} {word}")
+
+    def _build(self, definitions: list[Definition], origin: Origin, *, drop_missing: bool) -> Plan:
+        for definition in definitions:
+            if definition.kind is Kind.TABLE:
+                _check_served(definition)
+        return build_plan(
+            self._store.catalog(),
+            definitions,
+            analyser=self._analyser,
+            facts=self._facts,
+            origin=origin,
+            drop_missing=drop_missing,
+            target=self._target,
+        )
+
+
+def plan_text(plan: Plan) -> str:
+    """The plan in words."""
+    return explain(plan)
+
+
+def unknown(catalog: Catalog, name: str) -> MainstemError:
+    """UNKNOWN_RELATION with the nearest known name."""
+    known = [entry.name for entry in catalog.entries.values()]
+    return MainstemError("UNKNOWN_RELATION", name=name, suggestion=did_you_mean(name, known))
+
+
+def _check_served(definition: Definition) -> None:
+    try:
+        check_names(definition)
+    except MainstemError as error:
+        raise error.at(definition.location) from None
+
+
+def _title(entry: Entry) -> str:
+    return f"{entry.definition.kind} {entry.name}"

@@ -1,0 +1,91 @@
+"""What the gateway asks of the engine through the log: analysis, encoding, history, reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from mainstem.definitions.model import Definition, InsertValues, Query
+from mainstem.errors import MainstemError
+from mainstem.log.producer import Outgoing
+from mainstem.log.requests import Caller
+from mainstem.vocabulary import Column
+
+_DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
+_QUERY: TypeAdapter[Query] = TypeAdapter(Query)
+_ANALYSE_SECONDS = 60.0
+_ENCODE_SECONDS = 60.0
+_PATIENCE_SECONDS = 5.0
+"""How much longer than a query itself its answer may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The answer of a query over the log."""
+
+    columns: list[dict[str, str]]
+    rows: list[list[Any]]
+    truncated: bool
+
+
+class Engine:
+    """Requests to the engine. Every call blocks; use it from threads, not from the event loop."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def analyse(self, definition: Definition, inputs: Sequence[Definition]) -> tuple[Column, ...]:
+        """The columns of a derived definition; errors stand at their place in the query."""
+        payload = {"definition": _dump(definition), "inputs": [_dump(d) for d in inputs]}
+        reply = self._caller.call("analyse", payload, _ANALYSE_SECONDS)
+        return tuple(Column(c["name"], c["type"]) for c in reply["columns"])
+
+    def explain(self, definition: Definition, inputs: Sequence[Definition]) -> dict[str, Any]:
+        """Lane, reasons, kind and Spark's plan of a flow."""
+        payload = {"definition": _dump(definition), "inputs": [_dump(d) for d in inputs]}
+        return self._caller.call("explain", payload, _ANALYSE_SECONDS)
+
+    def encode(self, definition: Definition, insert: InsertValues) -> list[Outgoing]:
+        """The rows of an INSERT as records of the definition's topic."""
+        payload = {
+            "definition": _dump(definition),
+            "columns": list(insert.columns),
+            "values": insert.values,
+        }
+        try:
+            reply = self._caller.call("encode", payload, _ENCODE_SECONDS)
+        except MainstemError as error:
+            raise error.at(insert.location) from None
+        return [
+            Outgoing(_bytes(record["key"]), _bytes(record["value"])) for record in reply["records"]
+        ]
+
+    def history(
+        self, query: Query, inputs: Sequence[Definition], max_rows: int, timeout: float
+    ) -> History:
+        """Run a query over the whole log of its streams."""
+        payload = {
+            "query": _QUERY.dump_python(query, mode="json"),
+            "inputs": [_dump(d) for d in inputs],
+            "max_rows": max_rows,
+            "timeout": timeout,
+        }
+        answer = History([], [], truncated=False)
+        for chunk in self._caller.stream("history", payload, timeout + _PATIENCE_SECONDS):
+            if "columns" in chunk:
+                answer = replace(answer, columns=chunk["columns"])
+            answer.rows.extend(chunk.get("rows", ()))
+            if chunk.get("truncated"):
+                answer = replace(answer, truncated=True)
+        return answer
+
+
+def _dump(definition: Definition) -> Any:
+    return _DEFINITION.dump_python(definition, mode="json")
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()

@@ -1,0 +1,36 @@
+"""Streams and tables as the interface shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mainstem.catalog.entry import Entry
+from mainstem.vocabulary import METADATA_COLUMNS
+
+
+def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
+    """One object with its flow's status, if it has one."""
+    definition = entry.definition
+    query = definition.query
+    return {
+        "name": entry.name,
+        "kind": definition.kind.value,
+        "topic": definition.topic,
+        "derived": definition.derived,
+        "key": list(definition.key),
+        "columns": [{"name": c.name, "type": c.type} for c in definition.columns],
+        "metadata_columns": [] if definition.kind.value == "table" else list(METADATA_COLUMNS),
+        "generation": entry.generation,
+        "paused": entry.paused,
+        "origin": entry.origin.value,
+        "owns_topic": entry.owns_topic,
+        "event_time": definition.event_time,
+        "watermark": definition.watermark,
+        "lane": definition.lane.value if definition.derived else None,
+        "comment": definition.comment,
+        "status": status,
+        "inputs": list(query.inputs) if query else [],
+        "sql": definition.text,
+        "file": definition.location.file,
+        "line": definition.location.line,
+    }

@@ -1,0 +1,257 @@
+"""Records that come over HTTP: checked against the columns, then encoded as the log holds them.
+
+Numbers keep every digit that was sent: they are read as decimals and written as they were.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.types import struct_fields
+from mainstem.errors import MainstemError, did_you_mean
+from mainstem.log.producer import Outgoing
+
+_RANGES = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+
+
+class _Misfit(Exception):
+    """A value that does not fit, and where it stands."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(problem)
+        self.path = path
+        self.problem = problem
+
+
+def read_body(body: bytes) -> list[Any]:
+    """The list in `{"records": [...]}`; BAD_REQUEST when the body is something else."""
+    try:
+        document = json.loads(body, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise MainstemError("BAD_REQUEST", problem=f"the body is not JSON: {error}") from None
+    records = document.get("records") if isinstance(document, dict) else None
+    if not isinstance(records, list) or not records:
+        problem = 'the body must be {"records": [{"value": {...}}, ...]} with at least one record'
+        raise MainstemError("BAD_REQUEST", problem=problem)
+    return records
+
+
+def outgoing(definition: Definition, records: Iterable[Any]) -> list[Outgoing]:
+    """The records as they go into the topic; INVALID_RECORD names the first that does not fit."""
+    made = []
+    for index, record in enumerate(records):
+        try:
+            made.append(_outgoing(definition, record))
+        except _Misfit as misfit:
+            place = f"{misfit.path}: " if misfit.path else ""
+            raise MainstemError(
+                "INVALID_RECORD",
+                index=index,
+                path=misfit.path,
+                name=definition.name,
+                problem=place + misfit.problem,
+            ) from None
+    return made
+
+
+def _outgoing(definition: Definition, record: Any) -> Outgoing:
+    if not isinstance(record, dict):
+        raise _Misfit("", "an object with the field value was expected")
+    unknown = record.keys() - {"value", "key", "timestamp"}
+    if unknown:
+        raise _Misfit("", f'unknown field "{min(unknown)}" beside value, key and timestamp')
+    timestamp = record.get("timestamp")
+    if timestamp is not None and (type(timestamp) is not int or not 0 <= timestamp < 2**53):
+        raise _Misfit("timestamp", "milliseconds since 1970 were expected")
+    value = record.get("value")
+    if value is None:
+        return Outgoing(_deletion_key(definition, record.get("key")), None, timestamp=timestamp)
+    if not isinstance(value, dict):
+        raise _Misfit("value", "a JSON object of the columns was expected")
+    fields = _fields(definition, value)
+    text = "{" + ",".join(f"{json.dumps(name)}:{piece}" for name, piece in fields.items()) + "}"
+    key = record.get("key")
+    data = _given_key(key) if key is not None else _key_of(definition, value, fields)
+    return Outgoing(data, text.encode(), timestamp=timestamp)
+
+
+def _fields(definition: Definition, value: dict[str, Any]) -> dict[str, str]:
+    """JSON text of each field, in the order of the columns."""
+    known = {column.name: column for column in definition.columns}
+    for name in value.keys() - known.keys():
+        raise _Misfit(f"value.{name}", f"there is no such column.{did_you_mean(name, known)}")
+    return {
+        name: _encoded(value[name], column.type, f"value.{name}")
+        for name, column in known.items()
+        if name in value
+    }
+
+
+def _key_of(
+    definition: Definition, value: Mapping[str, Any], fields: Mapping[str, str]
+) -> bytes | None:
+    key = definition.key
+    if definition.kind is Kind.TABLE:
+        for name in key:
+            if value.get(name) is None:
+                raise _Misfit(f"value.{name}", "a column of the primary key needs a value")
+    elif not key:
+        return None
+    elif len(key) == 1:
+        single = value.get(key[0])
+        return None if single is None else _given_key(single)
+    pieces = (f"{json.dumps(name)}:{fields.get(name, 'null')}" for name in key)
+    return ("{" + ",".join(pieces) + "}").encode()
+
+
+def _deletion_key(definition: Definition, key: Any) -> bytes:
+    if definition.kind is Kind.STREAM:
+        raise _Misfit("value", "a record of a stream needs a value")
+    if isinstance(key, dict) and set(key) == set(definition.key):
+        types = {column.name: column.type for column in definition.columns}
+        pieces = (
+            f"{json.dumps(name)}:{_encoded(key[name], types[name], f'key.{name}')}"
+            for name in definition.key
+        )
+        return ("{" + ",".join(pieces) + "}").encode()
+    if key is not None and not isinstance(key, (dict, list)) and len(definition.key) == 1:
+        return _deletion_key(definition, {definition.key[0]: key})
+    names = ", ".join(definition.key)
+    raise _Misfit("key", f"to delete a row, the key must be an object with {names}")
+
+
+def _given_key(key: Any) -> bytes:
+    if isinstance(key, str):
+        return key.encode()
+    return json.dumps(key, default=_number, separators=(",", ":")).encode()
+
+
+def _number(value: Any) -> Any:
+    return float(value)  # only decimals come here: json reads nothing else that it cannot write
+
+
+def _encoded(value: Any, type_name: str, path: str) -> str:
+    """The value as JSON text, when it fits the Spark type."""
+    if value is None:
+        return "null"
+    if type_name.startswith("array<"):
+        return _array(value, type_name[6:-1], path)
+    if type_name.startswith("struct<"):
+        return _struct(value, type_name, path)
+    if type_name.startswith("map<"):
+        return _map(value, type_name, path)
+    if type_name == "variant":
+        return json.dumps(value, default=_number)
+    return _scalar(value, type_name, path)
+
+
+def _array(value: Any, element: str, path: str) -> str:
+    if not isinstance(value, list):
+        raise _Misfit(path, "a list was expected")
+    return "[" + ",".join(_encoded(v, element, f"{path}[{i}]") for i, v in enumerate(value)) + "]"
+
+
+def _struct(value: Any, type_name: str, path: str) -> str:
+    if not isinstance(value, dict):
+        raise _Misfit(path, "an object was expected")
+    types = dict(struct_fields(type_name).values())
+    for name in value.keys() - types.keys():
+        raise _Misfit(f"{path}.{name}", f"there is no such field.{did_you_mean(name, types)}")
+    pieces = (
+        f"{json.dumps(name)}:{_encoded(item, types[name], f'{path}.{name}')}"
+        for name, item in value.items()
+    )
+    return "{" + ",".join(pieces) + "}"
+
+
+def _map(value: Any, type_name: str, path: str) -> str:
+    if not isinstance(value, dict):
+        raise _Misfit(path, "an object was expected")
+    element = _map_values(type_name)
+    pieces = (
+        f"{json.dumps(name)}:{_encoded(item, element, f'{path}.{name}')}"
+        for name, item in value.items()
+    )
+    return "{" + ",".join(pieces) + "}"
+
+
+def _map_values(type_name: str) -> str:
+    """The type of a map's values: behind the first comma that is outside of brackets."""
+    depth = 0
+    for at, character in enumerate(type_name[4:-1], 4):
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and depth == 0:
+            return type_name[at + 1 : -1].strip()
+    return "string"
+
+
+def _scalar(value: Any, type_name: str, path: str) -> str:
+    if type_name in _RANGES:
+        return _integer(value, type_name, path)
+    if type_name in ("float", "double"):
+        if value in _NOT_FINITE or (type(value) in (int, Decimal)):
+            return json.dumps(value) if isinstance(value, str) else str(value)
+        raise _Misfit(path, f"a number was expected, not {_shown(value)}")
+    if match := _DECIMAL.fullmatch(type_name):
+        return _decimal(value, int(match[1]), int(match[2]), path)
+    if type_name == "boolean":
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        raise _Misfit(path, f"true or false was expected, not {_shown(value)}")
+    if not isinstance(value, str):
+        raise _Misfit(path, f"a text ({type_name}) was expected, not {_shown(value)}")
+    _check_text(value, type_name, path)
+    return json.dumps(value)
+
+
+def _integer(value: Any, type_name: str, path: str) -> str:
+    bits = _RANGES[type_name]
+    if type(value) is not int:
+        raise _Misfit(path, f"a whole number ({type_name}) was expected, not {_shown(value)}")
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise _Misfit(path, f"{value} does not fit a {type_name}")
+    return str(value)
+
+
+def _decimal(value: Any, precision: int, scale: int, path: str) -> str:
+    if type(value) not in (int, Decimal):
+        raise _Misfit(path, f"a number was expected, not {_shown(value)}")
+    number = Decimal(value)
+    exponent = number.normalize().as_tuple().exponent
+    too_fine = isinstance(exponent, int) and -exponent > scale
+    if too_fine or number.copy_abs() >= Decimal(10) ** (precision - scale):
+        raise _Misfit(path, f"{value} does not fit decimal({precision},{scale})")
+    return f"{number:f}"
+
+
+def _check_text(value: str, type_name: str, path: str) -> None:
+    try:
+        if type_name in ("timestamp", "timestamp_ntz"):
+            datetime.fromisoformat(value)
+        elif type_name == "date":
+            date.fromisoformat(value)
+        elif type_name == "binary":
+            base64.b64decode(value, validate=True)
+    except (ValueError, binascii.Error):
+        wanted = {
+            "date": "a date such as 2026-11-15",
+            "binary": "base64",
+        }.get(type_name, "a time such as 2026-11-15T09:00:00Z")
+        raise _Misfit(path, f"{wanted} was expected, not {_shown(value)}") from None
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (dict, list)):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,63 @@
+"""Streams and tables: what they are, and their flows' switches."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+
+from mainstem.definitions.model import Drop
+from mainstem.gateway.changes import plan_text, unknown
+from mainstem.gateway.objects import shown
+from mainstem.gateway.services import Services, services
+from mainstem.gateway.status import flow_statuses
+from mainstem.vocabulary import SourceLocation
+
+router = APIRouter(tags=["definitions"])
+At = Annotated[Services, Depends(services)]
+
+
+@router.get("/v1/objects")
+def objects(at: At) -> dict[str, Any]:
+    """All streams and tables, by name."""
+    statuses = flow_statuses(at)
+    entries = sorted(at.catalog().entries.items())
+    return {
+        "revision": at.catalog().revision,
+        "objects": [shown(entry, statuses.get(entry.name)) for _, entry in entries],
+    }
+
+
+@router.get("/v1/objects/{name}")
+def one(at: At, name: str) -> dict[str, Any]:
+    """One stream or table."""
+    catalog = at.catalog()
+    entry = catalog.get(name)
+    if entry is None:
+        raise unknown(catalog, name)
+    return shown(entry, flow_statuses(at).get(entry.name))
+
+
+@router.delete("/v1/objects/{name}")
+def drop(
+    at: At,
+    name: str,
+    cascade: Annotated[bool, Query(description="Also all that depend on it.")] = False,
+) -> dict[str, Any]:
+    """Drop a stream or table, with its flow, its view, and its topic if Mainstem made that."""
+    request = SourceLocation("<request>", 1, 1)
+    done = at.changes.drop(Drop(name, request, cascade=cascade))
+    text = plan_text(done.plan) if done.plan is not None else ""
+    return {"message": done.message, "text": text}
+
+
+@router.post("/v1/objects/{name}/pause")
+def pause(at: At, name: str) -> dict[str, Any]:
+    """Stop a flow where it is."""
+    return {"message": at.changes.pause(name, paused=True).message}
+
+
+@router.post("/v1/objects/{name}/resume")
+def resume(at: At, name: str) -> dict[str, Any]:
+    """Let a paused flow go on."""
+    return {"message": at.changes.pause(name, paused=False).message}

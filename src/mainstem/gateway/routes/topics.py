@@ -1,0 +1,165 @@
+"""Topics of the log and their records, read from any place, with long poll."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+
+from mainstem.errors import MainstemError
+from mainstem.gateway.services import Services, services
+from mainstem.log.consumer import Reader
+from mainstem.vocabulary import Record
+
+router = APIRouter(tags=["topics"])
+_MAX_WAIT_SECONDS = 30.0
+_TUNING = {"fetch.wait.max.ms": 50}
+
+
+@router.get("/v1/topics")
+def topics(
+    at: Annotated[Services, Depends(services)],
+    internal: Annotated[bool, Query(description="Also Mainstem's own and Kafka's.")] = False,
+) -> dict[str, Any]:
+    """All topics with partitions and settings."""
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": topic.partitions,
+                "replication_factor": topic.replication_factor,
+                "records": _records(at, topic.name),
+                "config": dict(topic.config),
+            }
+            for topic in at.admin.topics(internal)
+        ]
+    }
+
+
+@router.get("/v1/topics/{topic}/records")
+def records(
+    at: Annotated[Services, Depends(services)],
+    topic: str,
+    partition: Annotated[int | None, Query(ge=0)] = None,
+    offset: Annotated[int | None, Query(ge=0, description="From this offset on.")] = None,
+    moment: Annotated[
+        str | None, Query(alias="time", description="From this time on, ISO-8601.")
+    ] = None,
+    last: Annotated[int | None, Query(ge=1, le=10_000, description="The last so many.")] = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+    wait_seconds: Annotated[
+        float, Query(ge=0, le=_MAX_WAIT_SECONDS, description="Wait for records so long.")
+    ] = 0.0,
+) -> dict[str, Any]:
+    """Records of a topic, and the offsets to go on from."""
+    if sum(place is not None for place in (offset, moment, last)) > 1:
+        raise MainstemError("BAD_REQUEST", problem="give one of offset, time and last")
+    begin, end = at.admin.begin_offsets(topic), at.admin.end_offsets(topic)
+    if partition is not None:
+        if partition not in begin:
+            raise MainstemError("BAD_REQUEST", problem=f"there is no partition {partition}")
+        begin, end = {partition: begin[partition]}, {partition: end[partition]}
+    elif offset is not None and len(begin) > 1:
+        raise MainstemError("BAD_REQUEST", problem="offset needs partition")
+    if offset is not None:
+        start = {p: max(offset, first) for p, first in begin.items()}
+    elif moment is not None:
+        found = at.admin.offsets_at(topic, _milliseconds(moment))
+        start = {p: found[p] for p in begin}
+    elif last is not None:
+        # some offsets are markers of transactions: look further back than the number says
+        start = {p: max(begin[p], end[p] - 2 * last - 100) for p in begin}
+        limit = sum(end[p] - start[p] for p in start)
+    else:
+        start = begin
+    taken = list(_read(at, topic, start, end, limit, wait_seconds))
+    if last is not None:
+        taken = sorted(taken, key=lambda r: (r.timestamp, r.partition, r.offset))[-last:]
+    following = dict(start)
+    for record in taken:
+        following[record.partition] = max(following[record.partition], record.offset + 1)
+    return {
+        "records": [shown(record) for record in taken],
+        "next": {str(p): o for p, o in sorted(following.items())},
+        "end": {str(p): o for p, o in sorted(end.items())},
+    }
+
+
+def _records(at: Services, topic: str) -> int | None:
+    """About how many records a topic has: offsets of deleted ones and of markers count, too."""
+    try:
+        begin, end = at.admin.begin_offsets(topic), at.admin.end_offsets(topic)
+    except MainstemError:
+        return None
+    return sum(end[p] - first for p, first in begin.items())
+
+
+def shown(record: Record) -> dict[str, Any]:
+    """A record as JSON; what is not UTF-8 text comes as base64."""
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        **_data("key", record.key),
+        **_data("value", record.value),
+        "headers": [{"name": name, **_data("value", value)} for name, value in record.headers],
+    }
+
+
+def _data(name: str, data: bytes | None) -> dict[str, str | None]:
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode()}
+
+
+def _read(
+    at: Services,
+    topic: str,
+    start: dict[int, int],
+    end: dict[int, int],
+    limit: int,
+    wait_seconds: float,
+) -> Iterator[Record]:
+    """Up to `limit` records; waits for the first one only when there is none yet."""
+    there = any(start[p] < end[p] for p in start)
+    deadline = time.monotonic() + (10.0 if there else wait_seconds)
+    if not there and not wait_seconds:
+        return
+    count = 0
+    with _reader(at, topic, start) as reader:
+        while count < limit and time.monotonic() < deadline:
+            batch = reader.step(limit - count, max(0.0, deadline - time.monotonic()))
+            yield from batch
+            count += len(batch)
+            positions = reader.positions()[topic]
+            if (count or there) and all(positions[p] >= end[p] for p in start):
+                return
+
+
+@contextmanager
+def _reader(at: Services, topic: str, start: dict[int, int]) -> Iterator[Reader]:
+    reader = Reader(at.connection, {topic: start}, committed=True, tuning=_TUNING)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def _milliseconds(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        problem = f"time: a time such as 2026-11-15T09:00:00Z was expected, not {text[:40]}"
+        raise MainstemError("BAD_REQUEST", problem=problem) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,212 @@
+"""Everything that a request may need, put together once per process, and its life.
+
+The log or PostgreSQL may be away, at the start as well as later. `start` returns at once; a thread
+waits for the log, reads the catalog and lets the views begin. Until then requests that need the
+catalog are told that the log does not answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from starlette.requests import Request
+
+from mainstem.catalog.entry import Catalog
+from mainstem.config import Settings
+from mainstem.errors import MainstemError
+from mainstem.gateway.changes import Changes
+from mainstem.gateway.engine import Engine
+from mainstem.gateway.metrics import Metrics
+from mainstem.gateway.quarantined import QuarantineCount
+from mainstem.gateway.sql import Statements
+from mainstem.gateway.status import flow_statuses
+from mainstem.gateway.writer import Writer
+from mainstem.log.admin import Admin
+from mainstem.log.catalog_store import CatalogStore, LogExecutor, LogFactsReader
+from mainstem.log.compacted import StateLog
+from mainstem.log.connection import Connection
+from mainstem.log.requests import Caller
+from mainstem.log.status_log import status_log
+from mainstem.views.materialise import Materialiser
+from mainstem.views.pull import Pull
+from mainstem.views.push import Push
+from mainstem.views.readers import Readers
+
+_LOG = logging.getLogger(__name__)
+_RETRY_SECONDS = 1.0
+_HEALTH_SECONDS = 2.0
+_THREADS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySetup:
+    """Where the gateway finds the others."""
+
+    settings: Settings
+    connection: Connection
+    postgres_url: str
+    postgres_reader_url: str
+
+
+class _Part(Protocol):
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Services:
+    """The parts of the gateway. Made outside the event loop, opened and closed inside it."""
+
+    def __init__(self, setup: GatewaySetup) -> None:
+        settings = setup.settings
+        self.settings = settings
+        self.connection = setup.connection
+        self.admin = Admin(setup.connection)
+        self.writer = Writer(setup.connection)
+        self._caller = Caller(setup.connection)
+        self.engine = Engine(self._caller)
+        self._store = CatalogStore(setup.connection)
+        self._statuses: StateLog[dict[str, Any]] = status_log(setup.connection)
+        self._catalog: Catalog | None = None
+        self.quarantined = QuarantineCount(
+            setup.connection, self.admin, settings.kafka.replication_factor
+        )
+        self.materialiser = Materialiser(
+            setup.connection, self.admin, setup.postgres_url, setup.postgres_reader_url
+        )
+        query = settings.query
+        self.readers = Readers(setup.postgres_reader_url, query.timeout_seconds)
+        self.pull = Pull(self.readers, query.max_rows, self.materialiser.ends_of)
+        self.push = Push(
+            setup.connection, self.admin, self.readers, lambda name: self.catalog().get(name)
+        )
+        self.changes = Changes(
+            self._store,
+            LogExecutor(self.admin, self._store, settings.kafka),
+            self.engine,
+            LogFactsReader(self.admin),
+            target=f"{settings.name} ({setup.connection.servers})",
+        )
+        self.metrics = Metrics(lambda: flow_statuses(self), self.materialiser.progress)
+        self.statements = Statements(
+            catalog=self.catalog,
+            changes=self.changes,
+            engine=self.engine,
+            writer=self.writer,
+            admin=self.admin,
+            pull=self.pull,
+            statuses=lambda: flow_statuses(self),
+            max_rows=query.max_rows,
+            timeout_seconds=query.timeout_seconds,
+        )
+        self._stop = threading.Event()
+        self._starter = threading.Thread(target=self._begin, name="gateway-start", daemon=True)
+
+    # -- life
+
+    async def open(self) -> None:
+        """Begin; nothing that is away is waited for."""
+        # requests to the engine and the log wait in these threads, some of them for long
+        asyncio.get_running_loop().set_default_executor(
+            ThreadPoolExecutor(_THREADS, thread_name_prefix="work")
+        )
+        await self.readers.open()
+        self._starter.start()
+
+    async def close(self) -> None:
+        """End: subscriptions first, then the views, then what they stand on."""
+        self.push.stop()
+        self._stop.set()
+        await asyncio.to_thread(self._close_blocking)
+        await self.readers.close()
+
+    def _close_blocking(self) -> None:
+        if self._starter.is_alive():
+            self._starter.join()
+        self.materialiser.stop()
+        for part in (self.quarantined, self._caller, self._statuses, self._store, self.writer):
+            part.close()
+        self.admin.close()
+
+    def _begin(self) -> None:
+        told = False
+        while not self._stop.is_set():
+            try:
+                self.admin.ping(_HEALTH_SECONDS)
+                break
+            except MainstemError as error:
+                if not told:
+                    _LOG.warning("waiting for the log: %s", error.message)
+                    told = True
+                self._stop.wait(_RETRY_SECONDS)
+        if told and not self._stop.is_set():
+            _LOG.info("the log answers")
+        for part in (self._caller, self._statuses, self._store, self.quarantined):
+            self._start(part)
+        if self._stop.is_set():
+            return
+        self._store.on_change(self._refresh)
+        self._refresh()
+        self.materialiser.start()
+        _LOG.info("catalog read at revision %d", self.catalog().revision)
+
+    def _start(self, part: _Part) -> None:
+        while not self._stop.is_set():
+            try:
+                part.start()
+            except MainstemError as error:
+                _LOG.warning("waiting for the log: %s", error.message)
+                self._stop.wait(_RETRY_SECONDS)
+            else:
+                return
+
+    def _refresh(self) -> None:
+        self._catalog = self._store.catalog()
+        self.materialiser.reconcile(self._catalog)
+
+    # -- what is known now
+
+    def catalog(self) -> Catalog:
+        """The catalog as last read; LOG_UNREACHABLE before it was read for the first time."""
+        catalog = self._catalog
+        if catalog is None:
+            raise MainstemError("LOG_UNREACHABLE", servers=self.connection.servers)
+        return catalog
+
+    def statuses(self) -> dict[str, dict[str, Any]]:
+        """The status topic: the latest word of each flow, and of the engine."""
+        return self._statuses.items()
+
+    async def health(self) -> dict[str, dict[str, Any]]:
+        """What the gateway needs, and whether it is there."""
+        log, postgres = await asyncio.gather(
+            _check(asyncio.to_thread(self.admin.ping, _HEALTH_SECONDS)),
+            _check(asyncio.wait_for(self.readers.ping(), _HEALTH_SECONDS)),
+        )
+        ready = self._catalog is not None
+        return {
+            "log": log,
+            "postgres": postgres,
+            "catalog": {"ok": ready, "problem": None if ready else "not read yet"},
+        }
+
+
+async def _check(asking: Any) -> dict[str, Any]:
+    try:
+        await asking
+    except MainstemError as error:
+        return {"ok": False, "problem": error.message}
+    except TimeoutError:
+        return {"ok": False, "problem": f"no answer within {_HEALTH_SECONDS:g} s"}
+    return {"ok": True, "problem": None}
+
+
+def services(request: Request) -> Services:
+    """The services of the application that a request came to."""
+    found: Services = request.app.state.services
+    return found

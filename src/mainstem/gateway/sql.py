@@ -1,0 +1,320 @@
+"""One statement of SQL, whatever its kind, from text to answer.
+
+Blocking work (plans, the engine, the log) runs in threads; pull queries run on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mainstem.catalog.entry import Catalog, Entry
+from mainstem.definitions.model import (
+    Create,
+    Definition,
+    Describe,
+    Drop,
+    Explain,
+    InsertValues,
+    Kind,
+    Listing,
+    Pause,
+    Resume,
+    Select,
+    Show,
+    Statement,
+)
+from mainstem.definitions.parse import parse_one
+from mainstem.definitions.resolve import classify
+from mainstem.definitions.to_postgres import to_postgres
+from mainstem.errors import MainstemError
+from mainstem.gateway.changes import Changes, Done, plan_text, unknown
+from mainstem.gateway.engine import Engine
+from mainstem.gateway.writer import Writer
+from mainstem.log.admin import Admin
+from mainstem.views.pull import Parameters, Pull
+
+Statuses = Callable[[], Mapping[str, dict[str, Any]]]
+
+
+class Statements:
+    """Runs statements against the services that it is given."""
+
+    def __init__(
+        self,
+        *,
+        catalog: Callable[[], Catalog],
+        changes: Changes,
+        engine: Engine,
+        writer: Writer,
+        admin: Admin,
+        pull: Pull,
+        statuses: Statuses,
+        max_rows: int,
+        timeout_seconds: float,
+    ) -> None:
+        self._catalog = catalog
+        self._changes = changes
+        self._engine = engine
+        self._writer = writer
+        self._admin = admin
+        self._pull = pull
+        self._statuses = statuses
+        self._max_rows = max_rows
+        self._timeout = timeout_seconds
+
+    async def run(self, text: str, parameters: Sequence[Any] | Mapping[str, Any]) -> str:
+        """The answer to one statement, as JSON text."""
+        statement = await asyncio.to_thread(parse_one, text)
+        if isinstance(statement, Select):
+            return await self._select(statement, parameters)
+        if parameters:
+            raise MainstemError("BAD_REQUEST", problem="only a SELECT takes parameters")
+        document = await asyncio.to_thread(self._run, statement)
+        return json.dumps(document)
+
+    def _run(self, statement: Statement) -> dict[str, Any]:
+        match statement:
+            case Create():
+                return _done(self._changes.create(statement))
+            case Drop():
+                return _done(self._changes.drop(statement))
+            case Pause(name, location) | Resume(name, location):
+                try:
+                    return _done(self._changes.pause(name, isinstance(statement, Pause)))
+                except MainstemError as error:
+                    raise error.at(location) from None
+            case InsertValues():
+                return self._insert(statement)
+            case Show(what):
+                return self._show(what)
+            case Describe(name, location):
+                return self._describe(self._entry(name, location))
+            case Explain(target):
+                return self._explain(target, statement)
+            case Select():
+                raise AssertionError("run handles queries before it comes here")
+
+    # -- queries
+
+    async def _select(self, select: Select, parameters: Sequence[Any] | Mapping[str, Any]) -> str:
+        catalog = self._catalog()
+        definitions = _definitions(catalog, select)
+        kind = classify(select, lambda name: definitions.get(name.lower()))
+        if kind == "push":
+            raise MainstemError(
+                "BAD_REQUEST", problem="EMIT CHANGES is a subscription: GET /v1/subscribe?sql=..."
+            )
+        given = check_parameters(select, parameters)
+        if kind == "history":
+            if given is not None:
+                raise MainstemError(
+                    "NOT_SUPPORTED",
+                    location=select.location,
+                    what="a parameter",
+                    where="a query over a stream",
+                    advice="Write the value into the query.",
+                )
+            return await asyncio.to_thread(self._history, select, list(definitions.values()))
+        text = to_postgres(select, definitions)
+        tables = [definition.name for definition in definitions.values()]
+        answer = await self._pull.query(text, tables, given)
+        return answer.to_json()
+
+    def _history(self, select: Select, inputs: list[Definition]) -> str:
+        answer = self._engine.history(select.query, inputs, self._max_rows, self._timeout)
+        return json.dumps(
+            {
+                "kind": "rows",
+                "columns": answer.columns,
+                "rows": answer.rows,
+                "truncated": answer.truncated,
+                "freshness": None,
+            }
+        )
+
+    # -- the rest
+
+    def _insert(self, statement: InsertValues) -> dict[str, Any]:
+        entry = self._entry(statement.name, statement.location)
+        check_writable(entry)
+        known = entry.definition
+        for name in statement.columns:
+            if known.column(name) is None:
+                columns = [c.name for c in known.columns]
+                raise MainstemError(
+                    "UNKNOWN_COLUMN",
+                    location=statement.location,
+                    column=name,
+                    known=", ".join(columns),
+                    suggestion="",
+                )
+        records = self._engine.encode(known, statement)
+        offsets = self._writer.write(known.topic, records)
+        count = len(records)
+        return _message(
+            f"{count} record{'' if count == 1 else 's'} written to {entry.name}",
+            {"written": count, "offsets": {str(p): o for p, o in offsets.items()}},
+        )
+
+    def _show(self, what: Listing) -> dict[str, Any]:
+        catalog = self._catalog()
+        match what:
+            case Listing.STREAMS | Listing.TABLES:
+                kind = Kind.STREAM if what is Listing.STREAMS else Kind.TABLE
+                rows = [
+                    [e.name, e.definition.topic, e.definition.derived, ", ".join(e.definition.key)]
+                    for e in catalog.of_kind(kind)
+                ]
+                return _rows(("name", "topic", "derived", "key"), rows)
+            case Listing.TOPICS:
+                found = [[t.name, t.partitions, t.replication_factor] for t in self._admin.topics()]
+                return _rows(("name", "partitions", "replication_factor"), found)
+            case Listing.FLOWS:
+                return self._show_flows(catalog)
+
+    def _show_flows(self, catalog: Catalog) -> dict[str, Any]:
+        statuses = self._statuses()
+        names = ("state", "lane", "lag_records", "lag_seconds", "rows_in_total", "rows_out_total")
+        rows = []
+        for entry in catalog.flows():
+            status = statuses.get(entry.name, {})
+            error = status.get("error")
+            rows.append(
+                [
+                    entry.name,
+                    *(status.get(name) for name in names),
+                    None if error is None else error.get("title"),
+                ]
+            )
+        return _rows(("name", *names, "error"), rows)
+
+    def _describe(self, entry: Entry) -> dict[str, Any]:
+        key = {name.lower() for name in entry.definition.key}
+        rows = [[c.name, c.type, c.name.lower() in key] for c in entry.definition.columns]
+        return _rows(("column", "type", "key"), rows)
+
+    def _explain(self, target: str | Select | Create, statement: Explain) -> dict[str, Any]:
+        match target:
+            case str():
+                entry = self._entry(target, statement.location)
+                return self._explain_flow(entry.definition)
+            case Create(definition):
+                return self._explain_flow(definition)
+            case Select():
+                return self._explain_select(target)
+
+    def _explain_flow(self, definition: Definition) -> dict[str, Any]:
+        query = definition.query
+        if query is None:
+            raise MainstemError("NO_FLOW", location=definition.location, name=definition.name)
+        catalog = self._catalog()
+        inputs = [e.definition for name in query.inputs if (e := catalog.get(name))]
+        told = self._engine.explain(definition, inputs)
+        lines = [
+            f"flow {definition.name}: {told['kind']}, {told['lane']}",
+            *(f"  {reason}" for reason in told["reasons"]),
+            f"reads {', '.join(query.inputs)}; writes topic {definition.topic}",
+            told["plan"].rstrip(),
+        ]
+        return _message("\n".join(lines), told)
+
+    def _explain_select(self, select: Select) -> dict[str, Any]:
+        definitions = _definitions(self._catalog(), select)
+        kind = classify(select, lambda name: definitions.get(name.lower()))
+        inputs = ", ".join(definition.name for definition in definitions.values())
+        match kind:
+            case "pull":
+                text = to_postgres(select, definitions)
+                return _message(
+                    f"pull query over {inputs}, answered by PostgreSQL:\n{text}",
+                    {"class": kind, "postgres": text},
+                )
+            case "push":
+                how = f"push query: changes of {inputs}, from the log"
+            case "history":
+                how = f"history query: Spark reads all of {inputs} in the log"
+        return _message(how, {"class": kind})
+
+    def _entry(self, name: str, location: Any) -> Entry:
+        catalog = self._catalog()
+        entry = catalog.get(name)
+        if entry is None:
+            raise unknown(catalog, name).at(location)
+        return entry
+
+
+def check_writable(entry: Entry) -> None:
+    """Refuse records for an object that a flow writes."""
+    if entry.definition.derived:
+        raise MainstemError(
+            "WRONG_KIND",
+            name=entry.name,
+            actual=f"derived {entry.definition.kind}",
+            expected=f"declared {entry.definition.kind}",
+            advice="Its flow writes it; write to what the flow reads instead.",
+        )
+
+
+def check_parameters(select: Select, given: Sequence[Any] | Mapping[str, Any]) -> Parameters | None:
+    """The parameters in the form that the query asks for; None when it has none."""
+    wanted = select.parameters
+    if not wanted and not given:
+        return None
+    named = {name for name in wanted if name != "?"}
+    if isinstance(given, Mapping):
+        problem = None if named and set(given) == named else f"parameters wanted: {_list(wanted)}"
+    else:
+        count = len(wanted)
+        wrong = named or len(given) != count
+        problem = f"{count} parameters are wanted: {_list(wanted)}" if wrong else None
+    if problem is not None:
+        raise MainstemError("BAD_REQUEST", problem=problem)
+    values = given.values() if isinstance(given, Mapping) else given
+    if not all(value is None or isinstance(value, (str, int, float, bool)) for value in values):
+        raise MainstemError("BAD_REQUEST", problem="a parameter is a text, a number or a boolean")
+    return given
+
+
+def _list(wanted: Sequence[str]) -> str:
+    return ", ".join(wanted) or "none"
+
+
+def _definitions(catalog: Catalog, select: Select) -> dict[str, Definition]:
+    found = {}
+    for name in select.query.inputs:
+        entry = catalog.get(name)
+        if entry is None:
+            raise unknown(catalog, name).at(select.query.location)
+        found[name.lower()] = entry.definition
+    return found
+
+
+def _done(done: Done) -> dict[str, Any]:
+    detail: dict[str, Any] = {}
+    if done.plan is not None:
+        detail = {"plan": plan_text(done.plan), "revision": done.plan.revision}
+    return _message(done.message, detail)
+
+
+def _message(message: str, detail: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "message", "message": message, "detail": detail}
+
+
+_TYPES = {bool: "boolean", int: "bigint", float: "double"}
+
+
+def _rows(names: Sequence[str], rows: list[list[Any]]) -> dict[str, Any]:
+    def type_of(index: int) -> str:
+        value = next((row[index] for row in rows if row[index] is not None), None)
+        return _TYPES.get(type(value), "string")
+
+    return {
+        "kind": "rows",
+        "columns": [{"name": name, "type": type_of(i)} for i, name in enumerate(names)],
+        "rows": rows,
+        "truncated": False,
+        "freshness": None,
+    }

@@ -1,0 +1,224 @@
+"""The gateway as a process, on a real broker and a real PostgreSQL; no engine is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from mainstem.local.endpoints import Endpoints
+from mainstem.local.stack import Stack
+
+pytestmark = pytest.mark.kafka
+
+
+class Gateway:
+    """One gateway process and a client for it."""
+
+    def __init__(self, folder: Path, endpoints: Endpoints) -> None:
+        self.folder = folder
+        self.endpoints = endpoints
+        self.process: subprocess.Popen[bytes] | None = None
+        self.http = httpx2.Client(base_url=endpoints.gateway_url, timeout=30, trust_env=False)
+
+    def start(self) -> None:
+        with (self.folder / "gateway.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "mainstem.gateway", str(self.folder)],
+                env={**os.environ, **self.endpoints.environment()},
+                stdout=log,
+                stderr=log,
+            )
+
+    def stop(self, sign: int = signal.SIGTERM) -> int:
+        assert self.process is not None
+        self.process.send_signal(sign)
+        return self.process.wait(20)
+
+    def status(self, path: str) -> int | None:
+        try:
+            return self.http.get(path).status_code
+        except httpx2.TransportError:
+            return None
+
+    def ready(self) -> None:
+        until(lambda: self.status("/readyz") == 200)
+
+    def sql(self, text: str) -> Any:
+        return self.http.post("/v1/sql", json={"sql": text}).json()
+
+    def write(self, name: str, *values: Any) -> Any:
+        body = {"records": [{"value": value} for value in values]}
+        return self.http.post(f"/v1/streams/{name}/records", json=body).json()
+
+    def rows(self, text: str) -> Any:
+        return self.sql(text).get("rows")
+
+    def log(self) -> str:
+        return (self.folder / "gateway.log").read_text()
+
+
+def until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.02)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture
+def gateway(servers: Stack, tmp_path: Path) -> Iterator[Gateway]:
+    (tmp_path / "mainstem.toml").write_text('name = "tests"\n')
+    endpoints = servers.endpoints.model_copy(
+        update={"gateway_host": "127.0.0.1", "gateway_port": free_port()}
+    )
+    made = Gateway(tmp_path, endpoints)
+    made.start()
+    try:
+        made.ready()
+        yield made
+    finally:
+        if made.process is not None and made.process.poll() is None:
+            made.stop(signal.SIGKILL)
+        made.http.close()
+
+
+@pytest.fixture
+def users(gateway: Gateway) -> Iterator[Gateway]:
+    made = gateway.sql("CREATE TABLE gw_users (id BIGINT, name STRING, PRIMARY KEY (id))")
+    assert made["kind"] == "message", made
+    yield gateway
+    if gateway.process is not None and gateway.process.poll() is None:
+        gateway.sql("DROP TABLE IF EXISTS gw_users CASCADE")
+
+
+def test_from_create_to_row_to_drop(users: Gateway) -> None:
+    written = users.write("gw_users", {"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"})
+    assert written["written"] == 2
+    until(lambda: users.rows("SELECT name FROM gw_users ORDER BY id") == [["Ann"], ["Bob"]])
+    found = users.http.get("/v1/tables/gw_users/rows", params={"id": "2"}).json()
+    assert found["rows"] == [{"id": 2, "name": "Bob"}]
+    assert found["freshness"]["tables"]["gw_users"]["offsets"]
+    again = users.sql("CREATE TABLE gw_users (id INT, PRIMARY KEY (id))")
+    assert again["title"] == "DUPLICATE_NAME"
+    assert users.sql("DROP STREAM gw_users")["title"] == "WRONG_KIND"
+    records = users.http.get("/v1/topics/gw_users/records", params={"last": 2}).json()["records"]
+    assert [json.loads(r["value"])["name"] for r in records] == ["Ann", "Bob"]
+    assert users.sql("DROP TABLE gw_users")["kind"] == "message"
+    assert users.sql("SELECT * FROM gw_users")["title"] == "UNKNOWN_RELATION"
+    topics = users.http.get("/v1/topics").json()["topics"]
+    assert "gw_users" not in [topic["name"] for topic in topics]
+
+
+def test_plan_and_apply(gateway: Gateway) -> None:
+    text = "CREATE STREAM gw_clicks (user STRING) WITH (key = 'user');"
+    files = [{"path": "pipeline/clicks.sql", "text": text}]
+    plan = gateway.http.post("/v1/plan", json={"files": files}).json()
+    assert plan["changes"] == 1, plan
+    wrong = {"files": files, "digest": "0" * 64, "revision": plan["revision"]}
+    assert gateway.http.post("/v1/apply", json=wrong).json()["title"] == "STALE_PLAN"
+    request = {"files": files, "digest": plan["digest"], "revision": plan["revision"]}
+    assert gateway.http.post("/v1/apply", json=request).json()["applied"] == 1
+    assert gateway.http.post("/v1/plan", json={"files": files}).json()["changes"] == 0
+    dropping = gateway.http.post("/v1/plan", json={"files": []}).json()
+    assert [step["step"] for step in dropping["plan"]["steps"]] == ["drop"]
+    done = {"files": [], "digest": dropping["digest"], "revision": dropping["revision"]}
+    assert gateway.http.post("/v1/apply", json=done).json()["applied"] == 1
+
+
+def test_subscription_over_a_restart(users: Gateway) -> None:
+    """A client that resumes with the last id after a kill -9 misses nothing and sees none twice."""
+    users.write("gw_users", {"id": 1, "name": "a"})
+    until(lambda: users.rows("SELECT * FROM gw_users"))
+    sql = "SELECT id, name FROM gw_users EMIT CHANGES"
+    seen: list[str] = []
+    last = ""
+    with users.http.stream("GET", "/v1/subscribe", params={"sql": sql}) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        for event in httpx2.EventSource(response):
+            last = event.id
+            if event.event == "progress":
+                users.write("gw_users", {"id": 2, "name": "b"})
+            if event.event == "upsert":
+                seen.append(json.loads(event.data)["row"]["name"])
+            if seen == ["a", "b"]:
+                break
+    users.write("gw_users", {"id": 3, "name": "c"})
+    users.stop(signal.SIGKILL)
+    users.start()
+    users.ready()
+    users.write("gw_users", {"id": 4, "name": "d"})
+    headers = {"Last-Event-ID": last}
+    with users.http.stream(
+        "GET", "/v1/subscribe", params={"sql": sql, "limit": 2}, headers=headers
+    ) as response:
+        for event in httpx2.EventSource(response):
+            if event.event == "upsert":
+                seen.append(json.loads(event.data)["row"]["name"])
+    assert seen[:2] == ["a", "b"]
+    assert sorted(seen[2:]) == ["c", "d"]  # two partitions have no order between them
+    until(lambda: users.rows("SELECT count(*) FROM gw_users") == [[4]])
+
+
+def test_client_that_leaves_is_forgotten(users: Gateway) -> None:
+    sql = "SELECT * FROM gw_users EMIT CHANGES"
+    until(lambda: users.rows("SELECT * FROM gw_users") == [])
+    with users.http.stream("GET", "/v1/subscribe", params={"sql": sql}) as response:
+        events = iter(httpx2.EventSource(response))  # held: the stream ends with its iterator
+        next(events)
+        assert users.http.get("/v1/status").json()["subscriptions"] == 1
+    until(lambda: users.http.get("/v1/status").json()["subscriptions"] == 0)
+
+
+def test_ends_cleanly_with_a_subscription_open(users: Gateway) -> None:
+    sql = "SELECT * FROM gw_users EMIT CHANGES"
+    until(lambda: users.rows("SELECT * FROM gw_users") == [])
+    with users.http.stream("GET", "/v1/subscribe", params={"sql": sql}) as response:
+        events = iter(httpx2.EventSource(response))
+        next(events)
+        began = time.monotonic()
+        assert users.stop() == 0
+        assert time.monotonic() - began < 8
+    assert "Traceback" not in users.log()
+    users.start()
+    users.ready()
+
+
+def test_waits_for_servers_that_are_away(servers: Stack, tmp_path: Path) -> None:
+    (tmp_path / "mainstem.toml").write_text('name = "tests"\n')
+    endpoints = servers.endpoints.model_copy(
+        update={
+            "bootstrap_servers": f"127.0.0.1:{free_port()}",
+            "gateway_host": "127.0.0.1",
+            "gateway_port": free_port(),
+        }
+    )
+    made = Gateway(tmp_path, endpoints)
+    made.start()
+    try:
+        until(lambda: made.status("/healthz") == 200)
+        answer = made.http.get("/readyz")
+        assert answer.status_code == 503
+        assert answer.json()["checks"]["log"]["ok"] is False
+        assert answer.json()["checks"]["postgres"]["ok"] is True
+        assert made.sql("SELECT 1 FROM x")["title"] == "LOG_UNREACHABLE"
+        until(lambda: "waiting for the log" in made.log())
+    finally:
+        assert made.stop() == 0
+        made.http.close()
+    assert "Traceback" not in made.log()

@@ -1,0 +1,292 @@
+"""The application in this process, with stand-ins for log and PostgreSQL."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+from starlette.testclient import TestClient
+
+from mainstem.catalog.entry import Catalog, Entry
+from mainstem.config import Settings
+from mainstem.definitions.model import Create
+from mainstem.definitions.parse import parse_one
+from mainstem.errors import MainstemError
+from mainstem.gateway.app import create_app
+from mainstem.gateway.metrics import Metrics
+from mainstem.gateway.services import Services
+from mainstem.gateway.sql import Statements
+from mainstem.views.observe import ViewProgress
+
+
+def entry(sql: str) -> Entry:
+    statement = parse_one(sql)
+    assert isinstance(statement, Create)
+    return Entry(statement.definition, "f")
+
+
+ENTRIES = [
+    entry("CREATE TABLE users (id BIGINT, name STRING, PRIMARY KEY (id))"),
+    entry("CREATE STREAM clicks (user STRING, at TIMESTAMP) WITH (key = 'user')"),
+    entry("CREATE STREAM home AS SELECT * FROM clicks"),
+]
+
+
+class Pull:
+    async def lookup(self, definition: Any, equal: dict[str, str]) -> bytes:
+        if equal.get("id") == "boom":
+            raise RuntimeError("a secret inside")
+        return f'{{"rows":[],"asked":{len(equal)}}}'.encode()
+
+    async def query(self, sql: str, tables: list[str], parameters: Any) -> Any:
+        class Answer:
+            def to_json(self) -> str:
+                return f'{{"kind":"rows","rows":[[{len(tables)}]]}}'
+
+        return Answer()
+
+    async def row_estimates(self) -> dict[str, int]:
+        return {"users": 3}
+
+
+class Writer:
+    def __init__(self) -> None:
+        self.written: list[Any] = []
+
+    def write(self, topic: str, records: list[Any]) -> dict[int, int]:
+        self.written += [(topic, r.key, r.value) for r in records]
+        return {0: len(records) - 1}
+
+
+class Stub:
+    """What the routes use of the services."""
+
+    def __init__(self) -> None:
+        self.settings = Settings(name="shop")
+        self.pull = Pull()
+        self.writer = Writer()
+        self.entries: Catalog | None = Catalog({e.name.lower(): e for e in ENTRIES}, 5)
+        progress = ViewProgress("users", "users", {0: 1}, {0: 4}, 3, 0, None)
+        self.metrics = Metrics(
+            lambda: {"home": {"state": "running", "lag_records": 7, "rows_in_total": 9}},
+            lambda: [progress],
+        )
+        nothing = cast(Any, None)
+        self.statements = Statements(
+            catalog=self.catalog,
+            changes=nothing,
+            engine=nothing,
+            writer=cast(Any, self.writer),
+            admin=nothing,
+            pull=cast(Any, self.pull),
+            statuses=lambda: {"home": {"state": "running", "lag_records": 7}},
+            max_rows=10,
+            timeout_seconds=1.0,
+        )
+
+    def catalog(self) -> Catalog:
+        if self.entries is None:
+            raise MainstemError("LOG_UNREACHABLE", servers="127.0.0.1:1")
+        return self.entries
+
+    def statuses(self) -> dict[str, Any]:
+        return {}
+
+    async def health(self) -> dict[str, Any]:
+        return {"catalog": {"ok": self.entries is not None, "problem": None}}
+
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def stub() -> Stub:
+    return Stub()
+
+
+@pytest.fixture
+def client(stub: Stub) -> Iterator[TestClient]:
+    app = create_app(cast(Services, stub), ["gateway.example"])
+    with TestClient(app, base_url="http://127.0.0.1:8080", raise_server_exceptions=False) as made:
+        yield made
+
+
+def sql(client: TestClient, text: str, parameters: Any = ()) -> Any:
+    return client.post("/v1/sql", json={"sql": text, "parameters": parameters or []}).json()
+
+
+def test_problem_documents(client: TestClient) -> None:
+    answer = client.get("/v1/tables/user/rows")
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "application/problem+json"
+    document = answer.json()
+    assert document["title"] == "UNKNOWN_RELATION"
+    assert "users" in document["hint"]
+    assert document["request_id"] == answer.headers["x-request-id"]
+
+
+def test_given_request_id_is_kept_and_a_strange_one_is_not(client: TestClient) -> None:
+    kept = client.get("/healthz", headers={"X-Request-Id": "abc-1"})
+    assert kept.headers["x-request-id"] == "abc-1"
+    made = client.get("/healthz", headers={"X-Request-Id": "a b\tc"})
+    assert made.headers["x-request-id"] != "a b\tc"
+
+
+def test_unexpected_error_tells_nothing_and_logs_all(
+    client: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        answer = client.get("/v1/tables/users/rows?id=boom")
+    assert answer.status_code == 500
+    assert answer.json()["title"] == "INTERNAL"
+    assert "secret" not in answer.text
+    assert "a secret inside" in caplog.text
+    assert answer.headers["x-request-id"] in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8080", 200),
+        ("localhost", 200),
+        ("[::1]:80", 200),
+        ("192.168.1.5", 200),
+        ("gateway.example", 200),
+        ("evil.example", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("localhost.evil.example:8080", 403),
+        ("", 403),
+    ],
+)
+def test_host_must_be_ours(client: TestClient, host: str, status: int) -> None:
+    assert client.get("/healthz", headers={"Host": host}).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "http://127.0.0.1:8080"}, 200),
+        ({"Origin": "http://127.0.0.1:9999"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+    ],
+)
+def test_changes_from_other_pages_are_refused(
+    client: TestClient, headers: dict[str, str], status: int
+) -> None:
+    answer = client.post("/v1/sql", json={"sql": "SHOW TABLES"}, headers=headers)
+    assert answer.status_code == status
+
+
+def test_no_cors(client: TestClient) -> None:
+    answer = client.get("/healthz", headers={"Origin": "https://evil.example"})
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_body_limit(client: TestClient) -> None:
+    answer = client.post("/v1/sql", content=b"x" * (33 * 1024 * 1024))
+    assert (answer.status_code, answer.json()["title"]) == (413, "BODY_TOO_LARGE")
+
+
+def test_wrong_requests(client: TestClient) -> None:
+    for answer, status, code in (
+        (client.get("/nowhere"), 404, "NO_SUCH_PATH"),
+        (client.put("/v1/sql"), 405, "METHOD_NOT_ALLOWED"),
+        (client.post("/v1/sql", json={}), 400, "BAD_REQUEST"),
+        (client.post("/v1/sql", content=b"{"), 400, "BAD_REQUEST"),
+        (client.post("/v1/sql", json={"sql": "SHOW TABLES", "x": 1}), 400, "BAD_REQUEST"),
+        (client.get("/v1/tables/users/rows?id=1&id=2"), 400, "BAD_REQUEST"),
+        (client.get("/v1/tables/users/rows?id=%ff"), 400, "BAD_REQUEST"),
+        (client.get("/v1/tables/clicks/rows"), 400, "WRONG_KIND"),
+        (client.get("/v1/subscribe?sql=SELECT+1+FROM+users"), 400, "BAD_REQUEST"),
+        (client.get("/v1/subscribe?sql=SELECT+*+FROM+x+EMIT+CHANGES"), 404, "UNKNOWN_RELATION"),
+        (client.get("/v1/objects/x"), 404, "UNKNOWN_RELATION"),
+        (client.get("/page/../errors.toml"), 404, "NO_SUCH_PATH"),
+    ):
+        assert (answer.status_code, answer.json()["title"]) == (status, code)
+
+
+def test_before_the_catalog_is_read(client: TestClient, stub: Stub) -> None:
+    stub.entries = None
+    answer = client.get("/v1/objects")
+    assert (answer.status_code, answer.json()["title"]) == (503, "LOG_UNREACHABLE")
+    assert answer.headers["retry-after"] == "1"
+    assert client.get("/readyz").status_code == 503
+    assert client.get("/healthz").status_code == 200
+
+
+def test_statements(client: TestClient) -> None:
+    assert sql(client, "SHOW TABLES")["rows"] == [["users", "users", False, "id"]]
+    assert [row[0] for row in sql(client, "SHOW STREAMS")["rows"]] == ["clicks", "home"]
+    assert sql(client, "SHOW FLOWS")["rows"][0][:2] == ["home", "running"]
+    assert sql(client, "DESCRIBE users")["rows"] == [
+        ["id", "bigint", True], ["name", "string", False],
+    ]  # fmt: skip
+    assert sql(client, "SELECT * FROM users")["rows"] == [[1]]
+    assert sql(client, "SELECT * FROM users WHERE id = ?", [1])["rows"] == [[1]]
+    assert "PostgreSQL" in sql(client, "EXPLAIN SELECT * FROM users")["message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "code"),
+    [
+        ("SELECT * FROM users EMIT CHANGES", [], "BAD_REQUEST"),
+        ("SELECT * FROM users WHERE id = ?", [], "BAD_REQUEST"),
+        ("SELECT * FROM users WHERE id = ?", [[1]], "BAD_REQUEST"),
+        ("SELECT * FROM users", [1], "BAD_REQUEST"),
+        ("SHOW TABLES", [1], "BAD_REQUEST"),
+        ("SELECT * FROM nobody", [], "UNKNOWN_RELATION"),
+        ("SELECT 1; SELECT 2", [], "ONE_STATEMENT_EXPECTED"),
+        ("SET x = 1", [], "SQL_NOT_ALLOWED"),
+        ("INSERT INTO home VALUES (1)", [], "WRONG_KIND"),
+        ("INSERT INTO users (idd) VALUES (1)", [], "UNKNOWN_COLUMN"),
+        ("DESCRIBE nobody", [], "UNKNOWN_RELATION"),
+        ("EXPLAIN users", [], "NO_FLOW"),
+    ],
+)
+def test_refused_statements(client: TestClient, text: str, parameters: Any, code: str) -> None:
+    assert sql(client, text, parameters)["title"] == code
+
+
+def test_records_are_checked_before_any_is_written(client: TestClient, stub: Stub) -> None:
+    bad = {"records": [{"value": {"id": 1}}, {"value": {"id": "x"}}]}
+    answer = client.post("/v1/streams/users/records", json=bad)
+    assert answer.status_code == 422
+    assert (answer.json()["index"], answer.json()["path"]) == (1, "value.id")
+    assert stub.writer.written == []
+    good = {"records": [{"value": {"id": 1}}]}
+    assert client.post("/v1/streams/USERS/records", json=good).json() == {
+        "written": 1, "offsets": {"0": 0},
+    }  # fmt: skip
+    assert stub.writer.written == [("users", b'{"id":1}', b'{"id":1}')]
+    assert client.post("/v1/streams/home/records", json=good).json()["title"] == "WRONG_KIND"
+
+
+def test_metrics(client: TestClient) -> None:
+    client.get("/v1/tables/users/rows?id=1")
+    text = client.get("/metrics").text
+    assert 'mainstem_flow_lag_records{flow="home"} 7.0' in text
+    assert 'mainstem_flow_rows_in_total{flow="home"} 9.0' in text
+    assert 'mainstem_view_lag_records{view="users"} 3.0' in text
+    assert 'route="/v1/tables/{name}/rows"' in text
+
+
+def test_page_and_description(client: TestClient) -> None:
+    for path in ("/", "/docs"):
+        answer = client.get(path)
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "<script>" not in answer.text
+        assert "https://" not in answer.text
+        assert "http://" not in answer.text
+    assert "innerHTML" not in client.get("/page/page.js").text
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/v1/sql", "/v1/subscribe", "/v1/tables/{name}/rows", "/v1/status"} <= paths.keys()

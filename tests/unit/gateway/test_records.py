@@ -1,0 +1,136 @@
+"""Records over HTTP: what fits becomes bytes, what does not is named by index and path."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from mainstem.definitions.model import Definition, Kind
+from mainstem.errors import MainstemError
+from mainstem.gateway.records import outgoing, read_body
+from mainstem.vocabulary import Column, SourceLocation
+
+COLUMNS = {
+    "id": "bigint",
+    "small": "tinyint",
+    "name": "string",
+    "x": "double",
+    "price": "decimal(6,2)",
+    "ok": "boolean",
+    "day": "date",
+    "at": "timestamp",
+    "raw": "binary",
+    "tags": "array<int>",
+    "place": "struct<lat:double,names:array<string>>",
+    "more": "map<string,decimal(4,1)>",
+    "any": "variant",
+}
+
+
+def definition(kind: Kind = Kind.STREAM, key: tuple[str, ...] = ()) -> Definition:
+    columns = tuple(Column(name, type_) for name, type_ in COLUMNS.items())
+    return Definition("orders", kind, "t", SourceLocation("x.sql", 1, 1), "", columns, key)
+
+
+def write(body: str, kind: Kind = Kind.STREAM, key: tuple[str, ...] = ()) -> list[Any]:
+    return outgoing(definition(kind, key), read_body(body.encode()))
+
+
+def test_values_keep_their_digits() -> None:
+    [record] = write('{"records":[{"value":{"price":12.50,"x":0.1000,"name":"ä"},"timestamp":7}]}')
+    assert record.value == b'{"name":"\\u00e4","x":0.1000,"price":12.50}'
+    assert (record.key, record.timestamp) == (None, 7)
+
+
+def test_nested_values() -> None:
+    value = {"tags": [1, None], "place": {"lat": 1, "names": ["a"]}, "more": {"k": 1}, "any": [{}]}
+    [record] = write(json.dumps({"records": [{"value": value}]}))
+    assert json.loads(record.value) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ((), {"id": 1}, None),
+        (("name",), {"name": "u1"}, b"u1"),
+        (("id",), {"id": 7}, b"7"),
+        (("name",), {"id": 7}, None),
+        (("id", "name"), {"id": 7}, b'{"id":7,"name":null}'),
+    ],
+)
+def test_key_of_a_stream(key: tuple[str, ...], value: Any, expected: bytes | None) -> None:
+    [record] = write(json.dumps({"records": [{"value": value}]}), key=key)
+    assert record.key == expected
+
+
+def test_key_of_a_table_and_deletion() -> None:
+    body = {"records": [{"value": {"id": 7}}, {"key": {"id": 7}}, {"key": 8, "value": None}]}
+    records = write(json.dumps(body), Kind.TABLE, ("id",))
+    assert [(r.key, r.value) for r in records] == [
+        (b'{"id":7}', b'{"id":7}'),
+        (b'{"id":7}', None),
+        (b'{"id":8}', None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({"id": "7"}, "value.id"),
+        ({"id": True}, "value.id"),
+        ({"id": 1.5}, "value.id"),
+        ({"id": 2**63}, "value.id"),
+        ({"small": 128}, "value.small"),
+        ({"name": 5}, "value.name"),
+        ({"x": "a"}, "value.x"),
+        ({"price": 1.234}, "value.price"),
+        ({"price": 10000}, "value.price"),
+        ({"ok": 1}, "value.ok"),
+        ({"day": "15.11.2026"}, "value.day"),
+        ({"at": "yesterday"}, "value.at"),
+        ({"raw": "not base64"}, "value.raw"),
+        ({"tags": [1, "x"]}, "value.tags[1]"),
+        ({"tags": {}}, "value.tags"),
+        ({"place": {"lat": "north"}}, "value.place.lat"),
+        ({"place": {"long": 1}}, "value.place.long"),
+        ({"more": {"k": 12345}}, "value.more.k"),
+        ({"nam": "x"}, "value.nam"),
+        ([1], "value"),
+        (None, "value"),
+    ],
+)
+def test_misfits(value: Any, path: str) -> None:
+    body = json.dumps({"records": [{"value": {"id": 1}}, {"value": value}]})
+    with pytest.raises(MainstemError) as caught:
+        write(body)
+    assert caught.value.code == "INVALID_RECORD"
+    assert (caught.value.params["index"], caught.value.params["path"]) == (1, path)
+
+
+@pytest.mark.parametrize("key", [None, {"id": "x"}, {"other": 1}, {}, [1]])
+def test_deletion_needs_the_whole_key(key: Any) -> None:
+    with pytest.raises(MainstemError) as caught:
+        write(json.dumps({"records": [{"key": key}]}), Kind.TABLE, ("id",))
+    assert caught.value.code == "INVALID_RECORD"
+
+
+def test_row_without_primary_key() -> None:
+    with pytest.raises(MainstemError) as caught:
+        write('{"records":[{"value":{"name":"x"}}]}', Kind.TABLE, ("id",))
+    assert caught.value.params["path"] == "value.id"
+
+
+@pytest.mark.parametrize(
+    "body", ["", "[", "[]", "{}", '{"records":[]}', '{"records":{}}', "[" * 9999]
+)
+def test_wrong_bodies(body: str) -> None:
+    with pytest.raises(MainstemError) as caught:
+        read_body(body.encode())
+    assert caught.value.code == "BAD_REQUEST"
+
+
+def test_numbers_are_read_as_decimals() -> None:
+    assert read_body(b'{"records":[1.10]}') == [Decimal("1.10")]
