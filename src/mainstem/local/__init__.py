@@ -1,0 +1,1 @@
+"""The managed local stack: jars, Java, broker, PostgreSQL, engine and gateway, supervised."""
