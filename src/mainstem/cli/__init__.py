@@ -1,0 +1,1 @@
+"""The `mainstem` command: one file for each noun."""

@@ -1,0 +1,262 @@
+"""The gateway as seen by a client: one method for each resource, problem documents as errors."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+
+from mainstem import __version__
+from mainstem.cli.output import read_json
+from mainstem.errors import CatalogueEntry, MainstemError, catalogue
+from mainstem.vocabulary import SourceLocation
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_SILENCE_SECONDS = 60.0
+"""A subscription without even a heartbeat for so long is taken for dead and resumed."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_CHANGES = ("append", "upsert", "delete")
+
+
+class RemoteError(MainstemError):
+    """An error that the gateway reported: whole, even when the local catalogue lacks its code."""
+
+    def __init__(self, problem: Mapping[str, Any]) -> None:
+        code = str(problem.get("title", "INTERNAL"))
+        status = int(problem.get("status", 500))
+        known = catalogue().get(code)
+        self.code = code
+        self.params = _parameters(known, str(problem.get("detail", ""))) if known else {}
+        self.location = _location(problem.get("location"))
+        self.entry = CatalogueEntry(
+            message=_verbatim(problem.get("detail", "")),
+            hint=_verbatim(problem.get("hint", "")),
+            status=status,
+            exit=known.exit if known else 69 if status == 503 else 1,
+        )
+        Exception.__init__(self, self.message)
+
+
+def _verbatim(text: object) -> str:
+    """The text as a format string that gives back just that text."""
+    return str(text).replace("{", "{{").replace("}", "}}")
+
+
+def _parameters(entry: CatalogueEntry, detail: str) -> dict[str, Any]:
+    """What filled the message, read back with the catalogue's own template."""
+    pieces = re.split(r"\{(\w+)\}", entry.message)
+    pattern = "".join(
+        f"(?P<{piece}>.*?)" if index % 2 else re.escape(piece) for index, piece in enumerate(pieces)
+    )
+    match = re.fullmatch(pattern, detail, re.DOTALL)
+    return dict(match.groupdict()) if match else {}
+
+
+def _location(place: Any) -> SourceLocation | None:
+    if not isinstance(place, dict):
+        return None
+    return SourceLocation(
+        file=str(place.get("file", "")),
+        line=int(place.get("line", 1)),
+        column=int(place.get("column", 1)),
+        snippet=str(place.get("snippet", "")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One server-sent event of a subscription; `id` is the position to resume from."""
+
+    kind: str
+    data: Any
+    id: str
+
+
+class Client:
+    """Calls one gateway. Every method raises MainstemError; none retries a change."""
+
+    def __init__(self, url: str, timeout: float = 60.0) -> None:
+        self.timeout = timeout
+        try:
+            address = httpx2.URL(url.rstrip("/"))
+            loopback = address.host in _LOOPBACK
+            self.url = str(address.copy_with(userinfo=b""))
+            """For messages: without the password that the URL may hold."""
+            self._http = httpx2.Client(
+                base_url=address,
+                timeout=httpx2.Timeout(timeout, connect=min(timeout, 5.0)),
+                headers={"User-Agent": f"mainstem/{__version__}"},
+                # a proxy of the environment never leads to a server on this machine
+                trust_env=not loopback,
+            )
+        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
+            raise MainstemError(
+                "NOT_A_GATEWAY", url="--url", problem="it is not an HTTP URL"
+            ) from None
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self._http.close()
+
+    # -- resources
+
+    def sql(self, sql: str) -> dict[str, Any]:
+        """Run one statement: rows or a message."""
+        return self._call("POST", "/v1/sql", json={"sql": sql, "parameters": []})
+
+    def plan(self, files: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+        """What the definitions in the files would change."""
+        return self._call("POST", "/v1/plan", json={"files": list(files)})
+
+    def apply(
+        self, files: Sequence[Mapping[str, str]], digest: str, revision: int
+    ) -> dict[str, Any]:
+        """Carry out exactly the plan that has this digest."""
+        body = {"files": list(files), "digest": digest, "revision": revision}
+        return self._call("POST", "/v1/apply", json=body)
+
+    def status(self) -> dict[str, Any]:
+        """Engine, flows, views and quarantine."""
+        return self._call("GET", "/v1/status")
+
+    def objects(self) -> list[dict[str, Any]]:
+        """All streams and tables."""
+        return list(self._call("GET", "/v1/objects")["objects"])
+
+    def object(self, name: str) -> dict[str, Any]:
+        """One stream or table."""
+        return self._call("GET", f"/v1/objects/{quote(name, safe='')}")
+
+    def drop(self, name: str, *, cascade: bool) -> dict[str, Any]:
+        """Drop an object, with CASCADE also all that depend on it."""
+        path = f"/v1/objects/{quote(name, safe='')}"
+        return self._call("DELETE", path, params={"cascade": str(cascade).lower()})
+
+    def pause(self, name: str) -> dict[str, Any]:
+        """Stop a flow where it is."""
+        return self._call("POST", f"/v1/objects/{quote(name, safe='')}/pause")
+
+    def resume(self, name: str) -> dict[str, Any]:
+        """Let a paused flow go on."""
+        return self._call("POST", f"/v1/objects/{quote(name, safe='')}/resume")
+
+    def topics(self) -> list[dict[str, Any]]:
+        """All topics but the internal ones."""
+        return list(self._call("GET", "/v1/topics")["topics"])
+
+    def write(self, name: str, body: bytes) -> dict[str, Any]:
+        """Write records to a stream; `body` is the request document, already JSON."""
+        path = f"/v1/streams/{quote(name, safe='')}/records"
+        return self._call("POST", path, content=body, headers={"Content-Type": "application/json"})
+
+    def subscribe(
+        self,
+        sql: str,
+        *,
+        snapshot: bool = True,
+        limit: int | None = None,
+        after: str | None = None,
+        on_retry: Callable[[MainstemError], None] | None = None,
+    ) -> Iterator[Event]:
+        """Events of a SELECT ... EMIT CHANGES, for ever or until `limit` changes have come.
+
+        A lost connection is taken up again behind the last event, so that no change is missed or
+        repeated; the error is raised when the gateway stays away for the client's time-out.
+        """
+        position, received = after, 0
+        pause, give_up = _FIRST_PAUSE, time.monotonic() + self.timeout
+        while True:
+            left = None if limit is None else limit - received
+            try:
+                for event in self._events(sql, snapshot=snapshot, limit=left, after=position):
+                    pause, give_up = _FIRST_PAUSE, time.monotonic() + self.timeout
+                    position = event.id or position
+                    received += event.kind in _CHANGES
+                    yield event
+                    if limit is not None and received >= limit:
+                        return
+                lost = MainstemError("GATEWAY_UNREACHABLE", url=self.url)
+            except MainstemError as error:
+                # before the first event there is nothing to resume: say it at once
+                if position is None or error.code not in ("GATEWAY_UNREACHABLE", "GATEWAY_SLOW"):
+                    raise
+                lost = error
+            if time.monotonic() + pause > give_up:
+                raise lost
+            if on_retry is not None:
+                on_retry(lost)
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    # -- transport
+
+    def _events(
+        self, sql: str, *, snapshot: bool, limit: int | None, after: str | None
+    ) -> Iterator[Event]:
+        params = {"sql": sql, "snapshot": str(snapshot).lower()}
+        if limit is not None:
+            params["limit"] = str(limit)
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
+        timeout = httpx2.Timeout(self.timeout, connect=5.0, read=_SILENCE_SECONDS)
+        try:
+            with self._http.stream(
+                "GET", "/v1/subscribe", params=params, headers=headers, timeout=timeout
+            ) as response:
+                if response.status_code >= 400:
+                    response.read()
+                    raise self._refusal(response)
+                for event in httpx2.EventSource(response):
+                    data = read_json(event.data) if event.data else None
+                    if event.event == "error":
+                        raise RemoteError(data if isinstance(data, dict) else {})
+                    yield Event(event.event, data, event.id)
+        except httpx2.SSEError as error:
+            raise MainstemError("NOT_A_GATEWAY", url=self.url, problem=str(error)) from None
+        except httpx2.TransportError as error:
+            raise self._silence(error) from None
+
+    def _call(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+        try:
+            response = self._http.request(method, path, **request)
+        except httpx2.TransportError as error:
+            raise self._silence(error) from None
+        if response.status_code >= 400:
+            raise self._refusal(response)
+        if response.status_code == 204:
+            return {}
+        try:
+            document = read_json(response.content)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            problem = "its answer is not the JSON that was expected"
+            raise MainstemError("NOT_A_GATEWAY", url=self.url, problem=problem)
+        return document
+
+    def _silence(self, error: httpx2.TransportError) -> MainstemError:
+        if isinstance(error, (httpx2.ReadTimeout, httpx2.WriteTimeout, httpx2.PoolTimeout)):
+            return MainstemError("GATEWAY_SLOW", url=self.url, seconds=f"{self.timeout:g}")
+        return MainstemError("GATEWAY_UNREACHABLE", url=self.url)
+
+    def _refusal(self, response: httpx2.Response) -> MainstemError:
+        kind = response.headers.get("content-type", "").partition(";")[0].strip()
+        if kind == "application/problem+json":
+            try:
+                problem = read_json(response.content)
+            except ValueError:
+                problem = None
+            if isinstance(problem, dict) and "title" in problem:
+                return RemoteError(problem)
+        answer = f"it answered {response.status_code} without a problem document"
+        return MainstemError("NOT_A_GATEWAY", url=self.url, problem=answer)

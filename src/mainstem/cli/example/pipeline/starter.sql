@@ -1,0 +1,7 @@
+-- Write your definitions here or in other .sql files of this folder. For example:
+--
+-- CREATE STREAM events (id STRING, kind STRING, at TIMESTAMP)
+--   WITH (key = 'id', event_time = 'at', watermark = '10 seconds');
+--
+-- CREATE TABLE events_by_kind AS
+--   SELECT kind, count(*) AS events FROM events GROUP BY kind;

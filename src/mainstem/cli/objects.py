@@ -1,0 +1,158 @@
+"""`mainstem status`, `drop`, `pause` and `resume`: the running objects."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated, Any
+
+import typer
+
+from mainstem.cli.command import command
+from mainstem.cli.context import Session, interactive
+from mainstem.cli.output import Format, write
+from mainstem.errors import MainstemError, render_problem
+
+app = typer.Typer()
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A stream or table.")]
+_COLUMNS = (
+    "flow",
+    "state",
+    "lane",
+    "lag_seconds",
+    "lag_records",
+    "rows_in",
+    "rows_out",
+    "rate",
+    "batch_seconds",
+    "restarts",
+    "quarantined",
+)
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+@command(
+    app,
+    examples=(
+        "mainstem status                   every flow: state, lag, rates, errors",
+        "mainstem status --watch           again every 2 seconds, until Ctrl-C",
+        "mainstem status -o json           engine, flows, views and quarantine",
+    ),
+)
+def status(
+    session: Session,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again.")] = False,
+    interval: Annotated[
+        float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="Pause for --watch.")
+    ] = 2.0,
+) -> None:
+    """Show how the flows are doing."""
+    while True:
+        document = session.client.status()
+        if watch and sys.stdout.isatty():
+            sys.stdout.write(_CLEAR)
+        show_status(session, document)
+        if not watch:
+            return
+        time.sleep(interval)
+
+
+def show_status(session: Session, document: dict[str, Any]) -> None:
+    """The flows as data; the engine's state, errors and quarantine as messages."""
+    form = session.form()
+    rows = [
+        (
+            flow["flow"],
+            flow["state"],
+            flow.get("lane"),
+            flow.get("lag_seconds"),
+            flow.get("lag_records"),
+            flow.get("rows_in_total"),
+            flow.get("rows_out_total"),
+            flow.get("process_rate"),
+            flow.get("batch_seconds"),
+            flow.get("restarts"),
+            flow.get("quarantined"),
+        )
+        for flow in document["flows"]
+    ]
+    if form is Format.TABLE:
+        engine = document.get("engine") or {}
+        session.say(f"engine: {engine.get('state', 'unknown')}")
+    write(form, _COLUMNS, rows, document=document, colour=session.colour)
+    if form is not Format.TABLE:
+        return
+    for flow in document["flows"]:
+        if flow.get("error"):
+            session.warn(f"{flow['flow']}: {render_problem(flow['error'])}")
+    kept = (document.get("quarantine") or {}).get("records")
+    if kept:
+        session.warn(f"{kept} records could not be decoded; they are in _mainstem.quarantine")
+
+
+@command(
+    app,
+    data=False,
+    examples=(
+        "mainstem drop big_orders             asks first",
+        "mainstem drop orders --cascade       with all that reads it",
+        "mainstem drop orders --yes           does not ask",
+    ),
+)
+def drop(
+    session: Session,
+    name: Name,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Drop what depends on it, too.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be dropped.")
+    ] = False,
+) -> None:
+    """Drop a stream or table with its data.
+
+    It is refused while others depend on it, unless --cascade is given.
+    """
+    doomed = [name, *dependents(session.client.objects(), name)] if cascade else [name]
+    kind = session.client.object(name)["kind"]
+    if dry_run:
+        session.say(f"would drop {', '.join(doomed)}")
+        return
+    if not yes:
+        if not interactive():
+            raise MainstemError("CONFIRMATION_NEEDED", what=f"drop {', '.join(doomed)}")
+        if not typer.confirm(f"Drop {', '.join(doomed)} with all data?", err=True):
+            raise MainstemError("NOT_CONFIRMED")
+    session.client.drop(name, cascade=cascade)
+    session.say(f"{kind} {', '.join(doomed)} dropped")
+
+
+def dependents(objects: list[dict[str, Any]], name: str) -> list[str]:
+    """Names of all objects that read `name`, directly or through others."""
+    found: list[str] = []
+    frontier = {name.lower()}
+    while frontier:
+        readers = [
+            o["name"]
+            for o in objects
+            if o["name"] not in found and any(i.lower() in frontier for i in o.get("inputs") or ())
+        ]
+        found += readers
+        frontier = {reader.lower() for reader in readers}
+    return found
+
+
+@command(app, data=False, examples=("mainstem pause page_visits",))
+def pause(session: Session, name: Name) -> None:
+    """Stop the flow of a derived stream or table; it keeps its place."""
+    session.client.pause(name)
+    session.say(f"{name} paused; `mainstem resume {name}` lets it go on")
+
+
+@command(app, data=False, examples=("mainstem resume page_visits",))
+def resume(session: Session, name: Name) -> None:
+    """Let a paused flow go on where it stopped."""
+    session.client.resume(name)
+    session.say(f"{name} resumed")

@@ -1,0 +1,137 @@
+"""`mainstem sql`: statements from the command line, files, stdin or the shell."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mainstem.cli.command import command
+from mainstem.cli.context import Session
+from mainstem.errors import MainstemError
+
+if TYPE_CHECKING:
+    from mainstem.cli.output import Format
+    from mainstem.cli.statements import Piece
+
+app = typer.Typer()
+
+
+@command(
+    app,
+    examples=(
+        "mainstem sql                                                 a shell",
+        'mainstem sql -e "SELECT * FROM page_visits"                  rows',
+        'mainstem sql -e "SELECT * FROM orders EMIT CHANGES"          live, until Ctrl-C',
+        "mainstem sql -f report.sql -o csv > report.csv               a file",
+        'echo "SHOW TABLES" | mainstem sql -o jsonl                   stdin',
+    ),
+)
+def sql(
+    session: Session,
+    *,
+    execute: Annotated[
+        list[str] | None,
+        typer.Option("--execute", "-e", metavar="SQL", help="Run it; may be given several times."),
+    ] = None,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Run a file, after all -e; - is stdin."),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", metavar="N", min=1, help="End a push query after N changes."),
+    ] = None,
+    snapshot: Annotated[
+        bool,
+        typer.Option("--snapshot/--no-snapshot", help="Begin a push query with what is there."),
+    ] = True,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="POSITION", help="Go on where a push query stopped."),
+    ] = None,
+) -> None:
+    """Run SQL: queries, definitions, SHOW, DESCRIBE, EXPLAIN and the rest.
+
+    Statements are run one by one; the first error stops. A push query (EMIT CHANGES) runs until
+    Ctrl-C, exits with 130 then and says the position from which --after goes on.
+    """
+    texts = [(text, "<-e>") for text in execute or ()]
+    texts += [read_text(path) for path in file or ()]
+    if not texts:
+        if sys.stdin.isatty():
+            from mainstem.cli.shell import Shell
+
+            Shell(session).run()
+            return
+        texts = [read_text(Path("-"))]
+
+    from mainstem.cli.statements import split
+
+    # all texts are read before anything runs, so that a misspelt file changes nothing
+    pieces = [piece for text, name in texts for piece in split(text, name)]
+    for piece in pieces:
+        run_piece(session, piece, session.form(), limit=limit, snapshot=snapshot, after=after)
+
+
+def read_text(path: Path) -> tuple[str, str]:
+    """The text of a file and its name for messages; `-` is stdin."""
+    name = "<stdin>" if str(path) == "-" else str(path)
+    try:
+        return (sys.stdin.read() if name == "<stdin>" else path.read_text("utf-8")), name
+    except UnicodeDecodeError:
+        raise MainstemError("FILE_UNREADABLE", file=name, problem="it is not UTF-8 text") from None
+    except OSError as error:
+        raise MainstemError("FILE_UNREADABLE", file=name, problem=error.strerror) from None
+
+
+def run_piece(
+    session: Session,
+    piece: Piece,
+    form: Format,
+    *,
+    limit: int | None = None,
+    snapshot: bool = True,
+    after: str | None = None,
+    expanded: bool = False,
+) -> None:
+    """Run one statement and show its answer; its errors are placed in the text it came from."""
+    from mainstem.cli.answers import show_answer
+
+    try:
+        if piece.push:
+            run_push(session, piece, form, limit=limit, snapshot=snapshot, after=after)
+        else:
+            answer = session.client.sql(piece.text)
+            show_answer(session, answer, form, expanded=expanded, message_is_data=piece.explain)
+    except MainstemError as error:
+        raise (piece.relocated(error) if error.exit_code == 3 else error) from None
+
+
+def run_push(
+    session: Session,
+    piece: Piece,
+    form: Format,
+    *,
+    limit: int | None,
+    snapshot: bool,
+    after: str | None,
+) -> None:
+    """Show changes until the limit or Ctrl-C; then say where to go on."""
+    from mainstem.cli.answers import Changes
+
+    changes = Changes(session, form)
+    events = session.client.subscribe(
+        piece.text,
+        snapshot=snapshot,
+        limit=limit,
+        after=after,
+        on_retry=lambda error: session.warn(f"{error}; trying again"),
+    )
+    try:
+        changes.show(events)
+    finally:
+        if changes.position is not None:
+            session.say(f"stopped after {changes.count} changes, position {changes.position}")
