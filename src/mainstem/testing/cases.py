@@ -1,0 +1,222 @@
+"""Golden cases: a YAML file of SQL, events in and rows out, or the expected error.
+
+A file is a list of cases:
+
+    - name: filter keeps matching rows
+      sql: |
+        CREATE STREAM s (id BIGINT, amount INT) WITH (key = 'id');
+        CREATE STREAM big AS SELECT * FROM s WHERE amount > 10;
+      events:
+        - s: {id: 1, amount: 5}
+        - s: {id: 2, amount: 50}
+        - run                                  # a micro-batch ends here; one comes at the end, too
+        - {to: s, raw: "{broken", key: k}      # bytes as they are
+        - insert: INSERT INTO s VALUES (3, 7)
+        - apply: |                             # definitions change while data is there
+            CREATE STREAM big AS SELECT id FROM s WHERE amount > 20;
+        - project: |                           # the same, and what is missing in it is dropped
+            CREATE STREAM s (id BIGINT, amount INT) WITH (key = 'id');
+      rows:
+        big: [{id: 2, amount: 50}]             # a stream: in any order; a table: its present rows
+      keys:
+        big: ["2"]                             # the keys of all records, tombstones too
+      columns:
+        big: {id: bigint, amount: int}
+      history:
+        - sql: SELECT count(*) FROM s
+          rows: [[2]]
+          ordered: true                        # the order of the rows counts; false when absent
+      quarantine: 1                            # how many records were put aside
+      plan: [create s, create big]             # the steps of the last apply
+    - name: unknown column
+      sql: ...
+      error: {code: UNKNOWN_COLUMN, at: "2:31", suggests: amount}
+
+Numbers compare by value, so `5` equals `5.0`; time stamps are texts as the log holds them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mainstem.catalog.plan import Step
+from mainstem.definitions.model import InsertValues, Select
+from mainstem.definitions.parse import parse_one
+from mainstem.errors import MainstemError
+from mainstem.testing.driver import Driver, Event
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of a file."""
+
+    name: str
+    sql: str
+    events: Sequence[Any] = ()
+    rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    keys: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    history: Sequence[Mapping[str, Any]] = ()
+    quarantine: int | None = None
+    plan: Sequence[str] | None = None
+    error: Mapping[str, str] | None = None
+    file: str = ""
+
+    @property
+    def has_data(self) -> bool:
+        """False for a case of definitions only, whose flows need not run."""
+        definitions = ({"apply"}, {"project"})
+        sent = any(event == "run" or set(event) not in definitions for event in self.events)
+        return bool(sent or self.rows or self.keys)
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).stem}: {self.name}"
+
+
+_KNOWN = set(Case.__dataclass_fields__) - {"file"}
+
+
+def load_cases(folder: Path) -> Iterator[Case]:
+    """All cases of all files in a folder."""
+    names = set()
+    for file in sorted(folder.glob("*.yaml")):
+        for document in yaml.safe_load(file.read_text("utf-8")):
+            unknown = set(document) - _KNOWN
+            if unknown:
+                message = f"{file.name}: {document.get('name')}: unknown keys {sorted(unknown)}"
+                raise ValueError(message)
+            case = Case(file=str(file), **document)
+            if str(case) in names:
+                message = f"{file.name}: two cases are called {case.name!r}"
+                raise ValueError(message)
+            names.add(str(case))
+            yield case
+
+
+def run_case(case: Case, driver: Driver) -> None:
+    """Runs a case; raises AssertionError when something is not as it says."""
+    if case.error is not None:
+        _expect_error(case, driver)
+        return
+    steps = _play(case, driver)
+    for name, columns in case.columns.items():
+        found = [[c.name, c.type] for c in driver.entry(name).definition.columns]
+        _same(f"columns of {name}", found, [list(pair) for pair in columns.items()])
+    for name, rows in case.rows.items():
+        _same(f"rows of {name}", _sorted(driver.rows(name)), _sorted(rows))
+    for name, keys in case.keys.items():
+        _same(f"keys of {name}", _sorted(driver.keys(name)), _sorted(keys))
+    for question in case.history:
+        answer, wanted = _ask(driver, question["sql"]), question["rows"]
+        if question.get("ordered"):
+            _same(question["sql"], _plain(answer), _plain(wanted))
+        else:
+            _same(question["sql"], _sorted(answer), _sorted(wanted))
+    if case.quarantine is not None:
+        _same("records in quarantine", len(driver.quarantine()), case.quarantine)
+    if case.plan is not None:
+        _same("plan", [f"{step.step} {step.entry.name}" for step in steps], list(case.plan))
+
+
+def _play(case: Case, driver: Driver) -> Sequence[Step]:
+    """Applies the definitions, lets the events happen; returns the steps of the last apply."""
+    steps = driver.apply(case.sql).steps
+    for item in case.events:
+        match item:
+            case "run":
+                driver.run()
+            case {"apply": sql}:
+                steps = driver.apply(sql).steps
+            case {"project": sql}:
+                steps = driver.apply(sql, drop_missing=True).steps
+            case {"insert": sql}:
+                statement = parse_one(sql)
+                assert isinstance(statement, InsertValues)
+                driver.insert(statement)
+            case _:
+                driver.send([_event(item)])
+    if case.has_data:
+        driver.run()
+    return steps
+
+
+def _ask(driver: Driver, sql: str) -> list[list[Any]]:
+    statement = parse_one(sql)
+    assert isinstance(statement, Select)
+    return driver.history(statement.query)
+
+
+def _expect_error(case: Case, driver: Driver) -> None:
+    assert case.error is not None
+    try:
+        _play(case, driver)
+        for question in case.history:
+            _ask(driver, question["sql"])
+    except MainstemError as error:
+        assert error.code == case.error["code"], error.render()
+        if "at" in case.error:
+            place = error.location
+            found = None if place is None else f"{place.line}:{place.column}"
+            assert found == case.error["at"], error.render()
+        if "suggests" in case.error:
+            assert f'"{case.error["suggests"]}"' in error.hint, error.render()
+        assert error.hint, "an error without a hint"
+        return
+    message = f"no error, though {case.error['code']} was expected"
+    raise AssertionError(message)
+
+
+def _event(item: Mapping[str, Any]) -> Event:
+    if "to" in item:
+        raw = item.get("raw")
+        return Event(
+            stream=item["to"],
+            row=item.get("row"),
+            raw=raw.encode() if isinstance(raw, str) else raw,
+            key=item.get("key"),
+            timestamp=item.get("timestamp"),
+        )
+    [(stream, row)] = item.items()
+    return Event(stream=stream, row=row)
+
+
+def _same(what: str, found: Any, expected: Any) -> None:
+    if found != expected:
+        message = f"{what}\n  found    {_text(found)}\n  expected {_text(expected)}"
+        raise AssertionError(message)
+
+
+def _sorted(rows: Sequence[Any]) -> list[Any]:
+    """Rows in an order that does not depend on where they came from, numbers made equal."""
+    return sorted((_plain(row) for row in rows), key=_text)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=_number)
+
+
+def _number(value: Decimal) -> str:
+    """One text for equal numbers, with all digits."""
+    whole = value == value.to_integral_value()
+    return str(value.to_integral_value()) if whole else f"{value:f}".rstrip("0")
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case bool():
+            return value
+        case int() | float():
+            return Decimal(repr(value))  # not float: it takes neighbours of large numbers for equal
+        case dict():
+            return {key: _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case _:
+            return value

@@ -1,0 +1,83 @@
+"""Fixtures for pytest: one broker, one PostgreSQL and one Spark session a run, shared by all tests.
+
+Use them with `pytest_plugins = ["mainstem.testing.fixtures"]` in a project's `conftest.py`.
+Imports are inside, so that tests without servers start at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from mainstem.local.stack import Stack
+    from mainstem.log.connection import Connection
+    from mainstem.testing.driver import Driver
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A broker and a PostgreSQL of this test run."""
+    from mainstem.config import load_project
+    from mainstem.local.stack import Stack
+
+    folder = tmp_path_factory.mktemp("servers")
+    (folder / "mainstem.toml").write_text('name = "tests"\n')
+    with Stack(load_project(folder), parts={"broker", "postgres"}) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def connection(servers: Stack) -> Connection:
+    """The way to the shared broker, with the platform's own topics in it."""
+    from mainstem.log.admin import Admin
+    from mainstem.log.connection import Connection
+    from mainstem.log.producer import TransactionalProducer
+    from mainstem.log.quarantine import ensure_quarantine
+    from mainstem.log.task_writer import tokens_topic
+    from mainstem.vocabulary import COMMITS_TOPIC, QUARANTINE_TOPIC
+
+    connection = Connection(servers.endpoints.bootstrap_servers)
+    admin = Admin(connection)
+    admin.ensure_topic(tokens_topic(COMMITS_TOPIC, 1))
+    ensure_quarantine(admin, 1, connection.max_record_bytes)
+    admin.close()
+    # librdkafka's admin client dies (SIGSEGV) when it asks for a group's offsets while a new broker
+    # still loads its groups; a transaction waits until that is done
+    producer = TransactionalProducer(connection, "tests.ready")
+    with producer.transaction() as transaction:
+        transaction.offsets("tests.ready", {QUARANTINE_TOPIC: {0: 0}})
+    producer.close()
+    return connection
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The Spark session of this test process."""
+    from mainstem.config import SparkSettings
+    from mainstem.engine.session import open_session
+    from mainstem.local.jars import spark_jars
+
+    artifacts = spark_jars()
+    jars = [*artifacts.jars, artifacts.bare_fs]
+    session = open_session(SparkSettings(), jars=jars, scratch=tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def driver(spark: SparkSession, connection: Connection, tmp_path: Path) -> Iterator[Driver]:
+    """A pipeline of its own on the shared servers."""
+    from mainstem.log.admin import Admin
+    from mainstem.testing.driver import Driver
+
+    admin = Admin(connection)
+    driver = Driver(spark, connection, admin, tmp_path)
+    yield driver
+    driver.close()
+    admin.close()

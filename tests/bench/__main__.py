@@ -1,0 +1,153 @@
+"""The benchmark: `make bench`. Prints goals and numbers of one run; asserts nothing.
+
+Machines are shared and noisy, so the main figures are ratios within one run and events per
+CPU-second; quote latencies together with the machine they were measured on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import latency
+import lookups
+from cpu import memory_bytes
+from rich.console import Console
+from rich.table import Table
+
+from mainstem.cli.client import Client
+from mainstem.config import load_project
+from mainstem.local.jars import spark_jars
+from mainstem.local.stack import Stack
+from mainstem.log.connection import Connection
+from mainstem.log.producer import Outgoing, Producer
+
+PARTS = ("throughput", "latency", "lookups", "memory", "demo")
+out = Console(width=120)
+
+
+def main() -> None:
+    """Runs the chosen parts."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("parts", nargs="*", default=PARTS, choices=[*PARTS, []])
+    chosen = options.parse_args().parts
+    out.print(
+        f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}"
+    )
+    with tempfile.TemporaryDirectory(prefix="mainstem-bench-") as folder:
+        if "throughput" in chosen:
+            _throughput(Path(folder) / "throughput")
+        if {"latency", "lookups", "memory"} & set(chosen):
+            _stack(Path(folder) / "stack", chosen)
+    if "demo" in chosen:
+        _demo()
+
+
+def _throughput(folder: Path) -> None:
+    import throughput
+
+    project = _project(folder)
+    with Stack(project, parts={"broker"}) as stack:
+        artifacts = spark_jars()
+        connection = Connection(stack.endpoints.bootstrap_servers)
+        results = throughput.run(connection, [*artifacts.jars, artifacts.bare_fs], folder)
+    table = Table("query", "events per CPU-second", "events per second", "of by hand", "goal")
+    by_name = {result.name: result for result in results}
+    for result in results:
+        base = by_name[result.name.split(" by ")[0] + " by hand"]
+        ratio = result.per_cpu_second / base.per_cpu_second
+        goal = "" if base is result else ">= 90 %"
+        table.add_row(
+            result.name,
+            f"{result.per_cpu_second:,.0f}",
+            f"{result.per_second:,.0f}",
+            f"{ratio:.0%}",
+            goal,
+        )
+    out.print(table)
+
+
+def _stack(folder: Path, chosen: list[str]) -> None:
+    project = _project(folder)
+    with Stack(project) as stack, Client(stack.endpoints.gateway_url) as client:
+        connection = Connection(stack.endpoints.bootstrap_servers)
+        if "memory" in chosen:
+            time.sleep(20)  # idle means idle: start-up work is over
+            memory = memory_bytes(os.getpid())
+            table = Table(
+                "process", "MB", title="memory of the idle stack, proportional (goal: 2,500 MB)"
+            )
+            for name, size in sorted(memory.items(), key=lambda item: -item[1]):
+                table.add_row(name, f"{size / 1e6:,.0f}")
+            table.add_row("all", f"{sum(memory.values()) / 1e6:,.0f}")
+            out.print(table)
+        if "lookups" in chosen:
+            _lookups(client, connection, stack.endpoints.gateway_url)
+        if "latency" in chosen:
+            table = Table(
+                "flow",
+                "n",
+                "p50 ms",
+                "p95 ms",
+                "p99 ms",
+                "max ms",
+                title=f"latency at {latency.RATE} events/s",
+            )
+            for found in latency.run(client, connection):
+                table.add_row(
+                    found.name,
+                    str(found.count),
+                    *(f"{v:,.0f}" for v in (found.p50, found.p95, found.p99, found.longest)),
+                )
+            out.print(table)
+
+
+def _lookups(client: Client, connection: Connection, url: str) -> None:
+    client.sql("CREATE TABLE looked_up (k STRING PRIMARY KEY, n BIGINT, text STRING)")
+    producer = Producer(connection)
+    producer.send(
+        "looked_up",
+        [
+            Outgoing(
+                key=json.dumps({"k": f"k{i}"}).encode(),
+                value=json.dumps({"k": f"k{i}", "n": i, "text": "x" * 50}).encode(),
+            )
+            for i in range(lookups.KEYS)
+        ],
+    )
+    producer.close()
+    deadline = time.monotonic() + 30
+    while client.sql("SELECT count(*) FROM looked_up")["rows"][0][0] < lookups.KEYS:
+        if time.monotonic() > deadline:
+            raise TimeoutError("the table was not served")
+        time.sleep(0.1)
+    rate, slowest = lookups.run(url)
+    out.print(
+        f"look-ups by key over HTTP: {rate:,.0f} a second, p99 {slowest:.1f} ms"
+        " (goal: 2,000 a second)"
+    )
+
+
+def _demo() -> None:
+    demo = Path(__file__).parents[2] / "examples" / "shop" / "demo.py"
+    began = time.monotonic()
+    ended = subprocess.run([sys.executable, str(demo), "--once"], capture_output=True, check=False)
+    out.print(
+        f"demo --once, warm: {time.monotonic() - began:.0f} s, exit {ended.returncode} (goal: 60 s)"
+    )
+
+
+def _project(folder: Path):
+    folder.mkdir(parents=True)
+    (folder / "mainstem.toml").write_text('name = "bench"\n')
+    return load_project(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+"""Tests share the servers of `mainstem.testing.fixtures`; unit tests never start them."""
+
+pytest_plugins = ["mainstem.testing.fixtures"]

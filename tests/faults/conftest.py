@@ -1,0 +1,21 @@
+"""What the disasters cost, in the last lines of the run."""
+
+from __future__ import annotations
+
+import pytest
+
+LINES = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture(scope="session")
+def summary(pytestconfig: pytest.Config) -> list[str]:
+    """Lines to show when all tests are done."""
+    return pytestconfig.stash.setdefault(LINES, [])
+
+
+def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
+    lines = config.stash.get(LINES, [])
+    if lines:
+        terminalreporter.section("faults")
+        for line in lines:
+            terminalreporter.write_line(line)

@@ -1,0 +1,359 @@
+"""Exactly once, proven on the whole stack: processes die under load, nothing is lost or doubled.
+
+One pipeline, one check, many disasters. MAINSTEM_SEED repeats a run's random choices.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mainstem.cli.client import Client
+from mainstem.cli.pipeline import definition_files, wait_for_flows
+from mainstem.config import Project, load_project
+from mainstem.engine.writer import SMALL_BATCH
+from mainstem.errors import MainstemError
+from mainstem.log.admin import Admin
+from mainstem.log.connection import Connection
+from mainstem.testing.checker import (
+    CommittedTopic,
+    change,
+    check_copy,
+    check_input,
+    check_rows,
+    fold,
+    numbered,
+)
+from mainstem.testing.faults import Arrivals, BatchLog, Death, Faults, faulty_stack
+from mainstem.testing.load import Load, Numbered
+from mainstem.testing.waiting import eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+PIPELINE = """
+CREATE STREAM numbers (k STRING, seq BIGINT, id STRING) WITH (key = 'k');
+CREATE STREAM copied AS SELECT k, seq, id FROM numbers;
+CREATE TABLE totals AS
+  SELECT k, count(*) AS n, sum(seq) AS total, max(seq) AS last FROM numbers GROUP BY k;
+"""
+COPIED, TOTALS = "copied.1", "totals.1"
+
+# All steps of the writer. The first of a row hits a fresh batch, each other one the replay of that
+# same batch. Behind a commit, no step that writes is passed again.
+ROWS_ONE = (
+    ("after_produce", "after_init", "before_write", "after_token"),
+    ("after_commit", "after_token_read", "after_write"),
+)
+ROWS_TWO = (
+    ("before_write", "after_token_read", "after_produce", "after_commit"),
+    ("after_token", "after_init", "after_write"),
+)
+VIEW_STEPS = ("view-poll", "view-write", "view-offsets", "view-commit")
+
+
+@dataclass
+class World:
+    """The running pipeline under test."""
+
+    project: Project
+    faults: Faults
+    client: Client
+    connection: Connection
+    admin: Admin
+    load: Load
+    arrivals: Arrivals
+    chance: random.Random
+    numbers: CommittedTopic[Numbered]
+    copied: CommittedTopic[Numbered]
+    totals: CommittedTopic[Any]
+    kills: dict[str, int] = field(default_factory=dict)
+    recoveries: dict[str, list[float]] = field(default_factory=dict)
+    checks: list[str] = field(default_factory=list)
+
+    def batches(self, flow: str) -> BatchLog:
+        return BatchLog(self.project, flow)
+
+    def count(self, what: str) -> None:
+        self.kills[what] = self.kills.get(what, 0) + 1
+
+    def wait_for_batches(self, flow: str, count: int) -> None:
+        """Until so many more batches are done."""
+        log = self.batches(flow)
+        goal = log.begun() + count
+        eventually(lambda: log.finished() >= goal, 180, what=f"batch {goal} of {flow}")
+
+    def wait_for_small_batches(self, flow: str) -> None:
+        """Until the flow keeps up with the load, so that its next batch is small, too."""
+        self.wait_for_batches(flow, 1)
+        log = self.batches(flow)
+        eventually(lambda: log.size(log.begun()) < SMALL_BATCH / 4, 180, what=f"{flow} keeps up")
+
+    def a_moment(self, longest: float = 1.2) -> None:
+        """Some time, so that what follows hits whatever is under way: here, time is the input."""
+        time.sleep(self.chance.uniform(0, longest))
+
+    def await_output(self, death: Death) -> None:
+        """Until records come out of the flows again; notes how long that took."""
+        began = self.faults.await_restarting(death)
+        what = f"output after the death of {death.part}"
+        arrived = eventually(lambda: self.arrivals.first_made_after(began), 180, what=what)
+        self.recoveries.setdefault(death.part, []).append(arrived - death.at)
+
+    def await_served(self, death: Death, before: int) -> None:
+        """Until the served table has moved on; notes how long that took."""
+        self.faults.await_ready(death)
+        eventually(lambda: (self.served() or 0) > before, 120, what="the served table moves on")
+        self.recoveries.setdefault(death.part, []).append(time.time() - death.at)
+
+    def served(self) -> int | None:
+        """Records counted in the served table; None while it cannot be asked."""
+        rows = self.query("SELECT sum(n) AS n FROM totals")
+        return int(rows[0][0] or 0) if rows else None
+
+    def query(self, sql: str) -> list[list[Any]] | None:
+        try:
+            return list(self.client.sql(sql)["rows"])
+        except MainstemError:
+            return None
+
+
+@pytest.fixture(scope="module")
+def seed() -> int:
+    return int(os.environ.get("MAINSTEM_SEED") or random.SystemRandom().randrange(10**6))
+
+
+@pytest.fixture(scope="module")
+def world(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, summary: list[str]
+) -> Iterator[World]:
+    print(f"MAINSTEM_SEED={seed}")
+    project = make_project(tmp_path_factory.mktemp("faults"))
+    with faulty_stack(project) as faults:
+        endpoints = faults.stack.endpoints
+        connection = Connection(endpoints.bootstrap_servers)
+        client = Client(endpoints.gateway_url)
+        files = definition_files(project)
+        plan = client.plan(files)
+        client.apply(files, plan["digest"], plan["revision"])
+        wait_for_flows(client, {"copied": 1, "totals": 1}, 60)
+        world = World(
+            project,
+            faults,
+            client,
+            connection,
+            Admin(connection),
+            Load(connection, "numbers"),
+            Arrivals(connection, "copied"),
+            random.Random(seed),
+            CommittedTopic(connection, "numbers", numbered),
+            CommittedTopic(connection, "copied", numbered),
+            CommittedTopic(connection, "totals", change),
+        )
+        yield world
+        world.arrivals.close()
+        world.load.close()
+        world.admin.close()
+        client.close()
+    summary.append(f"MAINSTEM_SEED={seed}")
+    summary.extend(world.checks)
+    summary.append("kills: " + ", ".join(f"{n} {what}" for what, n in sorted(world.kills.items())))
+    for part, seconds in sorted(world.recoveries.items()):
+        summary.append(
+            f"{part}: from kill to new output {statistics.median(seconds):.1f} s (median), "
+            f"{max(seconds):.1f} s (longest), {len(seconds)} times"
+        )
+
+
+def make_project(folder: Path) -> Project:
+    (folder / "mainstem.toml").write_text('name = "faults"\n[kafka]\npartitions = 4\n')
+    (folder / "pipeline").mkdir()
+    (folder / "pipeline" / "all.sql").write_text(PIPELINE)
+    return load_project(folder)
+
+
+# -- the check
+
+
+def check(world: World, scenario: str) -> None:
+    """Everything that was sent has come out, once, in the log and in the served table."""
+    eventually(lambda: drained(world), 180, every=0.3, what="everything is through")
+    sent = world.load.sent()
+    source, copy = world.numbers.look(), world.copied.look()
+    expected = totals_of(source)
+    folded = {row["k"]: row_of(row) for row in fold(world.totals.look()).values()}
+    rows = world.query("SELECT k, n, total, last FROM totals") or []
+    problems = [
+        *check_input(sent, source),
+        *check_copy(sent, source, copy),
+        *check_rows("the topic of totals", expected, folded),
+        *check_rows("the served table", expected, {k: (n, t, m) for k, n, t, m in rows}),
+    ]
+    status = world.client.status()
+    if status["quarantine"]["records"]:
+        problems.append(f"quarantined: {status['quarantine']}")
+    assert not problems, "\n".join(problems)
+    world.checks.append(
+        f"{scenario}: {len(sent.acknowledged):,} records acknowledged, "
+        f"{len(sent.uncertain):,} uncertain; none lost, none doubled"
+    )
+
+
+def drained(world: World) -> bool:
+    """Both flows have finished all input, and the view all of the table's topic."""
+    try:
+        status = world.client.status()
+        ends = world.admin.end_offsets("numbers")
+        flows = {f["flow"]: f.get("positions", {}).get("numbers", {}) for f in status["flows"]}
+        views = {v["name"]: v.get("offsets") or {} for v in status["views"]}
+        topics_end = {t: world.admin.end_offsets(t, committed=False) for t in ("copied", "totals")}
+    except MainstemError:
+        return False
+    return (
+        all(by_partition(flows[name]) == ends for name in ("copied", "totals"))
+        and all(world.admin.end_offsets(t) == end for t, end in topics_end.items())
+        and by_partition(views["totals"]) == topics_end["totals"]
+    )
+
+
+def by_partition(offsets: dict[Any, int]) -> dict[int, int]:
+    return {int(partition): offset for partition, offset in offsets.items()}
+
+
+def totals_of(source: dict[int, list[Numbered]]) -> dict[str, tuple[int, int, int]]:
+    totals: dict[str, tuple[int, int, int]] = {}
+    for records in source.values():
+        for record in records:
+            n, total, last = totals.get(record.k, (0, 0, -1))
+            totals[record.k] = (n + 1, total + record.seq, max(last, record.seq))
+    return totals
+
+
+def row_of(row: dict[str, Any]) -> tuple[int, int, int]:
+    return row["n"], row["total"], row["last"]
+
+
+# -- the disasters
+
+
+def kill_at_random(world: World, longest: float) -> Death:
+    """The engine dies, in its work or while it comes back from its last death."""
+    world.a_moment(longest)
+    while world.faults.stack.pid("engine") is None:  # between two lives
+        world.a_moment()
+    death = world.faults.kill("engine")
+    world.count("engine")
+    print("engine: killed at random")
+    world.faults.await_restarting(death)
+    return death
+
+
+def strike_in_a_row(
+    world: World, flow: str, steps: tuple[str, ...], batch: int | str, *, large: bool
+) -> Death:
+    """The engine dies at the first step in a fresh batch, then at each other in its replay."""
+    faults, log = world.faults, world.batches(flow)
+    for step in steps:
+        faults.arm(step, flow, batch)
+        death = faults.await_crash("engine")
+        world.count("engine")
+        faults.await_restarting(death)
+        batch = log.begun()
+        assert log.finished() == batch - 1, f"{step} of {flow}: Spark had noted the batch as done"
+        if flow == COPIED:
+            assert (log.size(batch) > SMALL_BATCH) == large, "the batch has the other layout"
+        print(f"engine: died at {step} in batch {batch} of {flow}, {log.size(batch)} records")
+    return death
+
+
+def strike_small_batch(world: World, flow: str, steps: tuple[str, ...]) -> Death:
+    death = kill_at_random(world, 8)
+    world.await_output(death)
+    world.wait_for_small_batches(flow)
+    return strike_in_a_row(world, flow, steps, "*", large=False)
+
+
+def strike_large_batch(world: World, flow: str, steps: tuple[str, ...]) -> Death:
+    """What piles up while the engine is down becomes one batch, written by a task per partition."""
+    kill_at_random(world, 8)
+    world.load.burst(SMALL_BATCH + world.chance.randrange(5_000, 15_000))
+    fresh = world.batches(flow).begun() + 1
+    return strike_in_a_row(world, flow, steps, fresh, large=True)
+
+
+def test_the_engine_dies_at_each_step(world: World) -> None:
+    rows_of_totals = world.chance.choice((ROWS_ONE, ROWS_TWO))
+    rows = [
+        *((strike_small_batch, COPIED, steps) for steps in ROWS_ONE),
+        *((strike_large_batch, COPIED, steps) for steps in ROWS_TWO),
+        *((strike_small_batch, TOTALS, steps) for steps in rows_of_totals),
+    ]
+    world.chance.shuffle(rows)
+    with world.load.running():
+        world.wait_for_batches(COPIED, 1)
+        for strike, flow, steps in rows:
+            death = strike(world, flow, steps)
+        while world.kills["engine"] < 30:
+            death = kill_at_random(world, 8)
+        world.await_output(death)
+    check(world, "engine")
+
+
+def test_workers_of_the_engine_die(world: World) -> None:
+    engine = world.faults.stack.pid("engine")
+    with world.load.running():
+        for flow in (COPIED, TOTALS, COPIED):
+            log = world.batches(flow)
+            world.wait_for_batches(flow, 1)
+            begun = log.begun()
+            eventually(lambda log=log, begun=begun: log.begun() > begun, every=0.01)
+            os.kill(world.chance.choice(world.faults.workers()), signal.SIGKILL)
+            world.count("worker")
+            world.wait_for_batches(flow, 1)
+    assert world.faults.stack.pid("engine") == engine
+    check(world, "workers")
+
+
+def test_the_gateway_dies(world: World) -> None:
+    with world.load.running():
+        for step in world.chance.sample((*VIEW_STEPS, *["random"] * 4), 8):
+            before = eventually(world.served, what="the table is served")
+            if step == "random":
+                world.a_moment()
+                death = world.faults.kill("gateway")
+            else:
+                world.faults.arm(step, "totals")
+                death = world.faults.await_crash("gateway")
+            world.count("gateway")
+            world.await_served(death, before)
+    check(world, "gateway")
+
+
+def test_the_broker_dies(world: World) -> None:
+    with world.load.running():
+        for _ in range(3):
+            world.wait_for_batches(COPIED, 1)
+            world.a_moment()
+            death = world.faults.kill("broker")
+            world.count("broker")
+            world.await_output(death)
+    check(world, "broker")
+
+
+def test_postgres_dies(world: World) -> None:
+    with world.load.running():
+        for _ in range(2):
+            before = eventually(world.served, what="the table is served")
+            world.a_moment()
+            death = world.faults.kill("postgres")
+            world.count("postgres")
+            world.await_served(death, before)
+    check(world, "postgres")

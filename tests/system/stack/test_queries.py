@@ -1,0 +1,116 @@
+"""One event on its three ways out: pull, push and history; and a push that loses its server."""
+
+from __future__ import annotations
+
+import json
+
+import httpx2
+import pytest
+
+from mainstem.log.producer import Outgoing
+from mainstem.testing.waiting import eventually
+
+
+@pytest.fixture(scope="module")
+def trips(shop):
+    """A stream, a filter on it and a count of it."""
+    shop.do(
+        "CREATE STREAM trips (id BIGINT, city STRING, fare DOUBLE) WITH (key = 'id')",
+        "CREATE STREAM long_trips AS SELECT id, city FROM trips WHERE fare > 10",
+        "CREATE TABLE trips_by_city AS SELECT city, count(*) AS n, sum(fare) AS fares"
+        " FROM trips GROUP BY city",
+    )
+    yield shop
+    shop.do("DROP STREAM trips CASCADE")
+
+
+def trip(number: int, city: str = "Bern", fare: float = 20.0) -> dict[str, object]:
+    return {"id": number, "city": city, "fare": fare}
+
+
+def test_insert_pull_push_and_history_tell_the_same(trips):
+    trips.sql("INSERT INTO trips VALUES (1, 'Bern', 7.5), (2, 'Basel', 12), (3, 'Bern', 30)").ok()
+    trips.wait_for_rows("SELECT * FROM trips_by_city", [["Bern", 2, 37.5], ["Basel", 1, 12.0]])
+    pulled = trips.sql("SELECT n FROM trips_by_city WHERE city = 'Bern'", "-o", "csv").ok()
+    assert pulled.out == "n\n2\n"
+    looked_up = trips.http.get("/v1/tables/trips_by_city/rows", params={"city": "Basel"}).json()
+    assert looked_up["rows"] == [{"city": "Basel", "n": 1, "fares": 12.0}]
+    assert looked_up["freshness"]["tables"]["trips_by_city"]["lag_records"] == 0
+    query = "SELECT city, n FROM trips_by_city EMIT CHANGES"
+    pushed = trips.sql(query, "--limit", 2, "-o", "jsonl").ok().jsonl
+    assert sorted((r["city"], r["n"]) for r in pushed) == [("Basel", 1), ("Bern", 2)]
+    query = "SELECT city, count(*), sum(fare) FROM trips GROUP BY city"
+    assert sorted(trips.rows(query)) == [["Basel", 1, 12.0], ["Bern", 2, 37.5]]
+    assert sorted(v["id"] for v in trips.values("long_trips")) == [2, 3]
+
+
+def test_parameters_are_values_not_text(trips):
+    answer = trips.http.post(
+        "/v1/sql",
+        json={"sql": "SELECT n FROM trips_by_city WHERE city = ?", "parameters": ["x' OR '1'='1"]},
+    )
+    assert answer.json()["rows"] == []
+
+
+def test_a_push_query_survives_its_gateway(trips):
+    """Nothing is missed or repeated: by the command line, and by Last-Event-ID over REST."""
+    query = "SELECT id FROM long_trips EMIT CHANGES"
+    events = {"sql": query, "snapshot": "false"}
+    before, after = list(range(100, 120)), list(range(200, 220))
+    arguments = ("sql", "-e", query, "--no-snapshot", "--limit", 40, "-o", "jsonl")
+    with trips.running(*arguments) as push:
+        with trips.http.stream("GET", "/v1/subscribe", params=events) as stream:
+            trips.wait_for_subscriptions(2)
+            trips.write("trips", *(trip(n) for n in before))
+            first, token = take(stream, 20)
+        shown = [json.loads(push.stdout.readline())["id"] for _ in range(20)]
+        assert sorted(shown) == sorted(first) == before
+        trips.up.server("gateway").kill()
+        trips.produce(
+            "trips", *(Outgoing(str(n).encode(), json.dumps(trip(n)).encode()) for n in after)
+        )
+        rest, words = push.communicate(timeout=90)
+    assert push.returncode == 0, words
+    eventually(lambda: is_ready(trips), 60)
+    with trips.http.stream(
+        "GET", "/v1/subscribe", params=events, headers={"Last-Event-ID": token}
+    ) as stream:
+        second, _ = take(stream, 20)
+    assert sorted(second) == after
+    assert sorted(json.loads(line)["id"] for line in rest.splitlines()) == after
+    assert "trying again" in words
+    assert "gateway: restarting" in trips.up.text
+
+
+def take(stream: httpx2.Response, count: int) -> tuple[list[int], str]:
+    """The ids of so many rows, and the token of the last one."""
+    assert stream.status_code == 200
+    found, token = [], ""
+    for event in httpx2.EventSource(stream):
+        if event.event == "append":
+            found.append(json.loads(event.data)["row"]["id"])
+            token = event.id
+        if len(found) == count:
+            break
+    return found, token
+
+
+def is_ready(shop) -> bool:
+    try:
+        return shop.http.get("/readyz").status_code == 200
+    except httpx2.TransportError:
+        return False
+
+
+def test_a_push_query_is_no_pull_query(trips):
+    query = "SELECT * FROM long_trips EMIT CHANGES"
+    problem = trips.refused("BAD_REQUEST", "POST", "/v1/sql", json={"sql": query})
+    assert "/v1/subscribe" in problem["detail"] + problem["hint"]
+    trips.refused("BAD_REQUEST", "GET", "/v1/subscribe", params={"sql": "SELECT * FROM long_trips"})
+    trips.refused(
+        "RESUME_TOKEN_INVALID",
+        "GET",
+        "/v1/subscribe",
+        params={"sql": query},
+        headers={"Last-Event-ID": "nonsense"},
+    )
