@@ -1,4 +1,4 @@
-"""Settings of a project: `mainstem.toml`, closed and typed; an unknown key names its nearest neighbour.
+"""Settings of a project: `mainstem.toml`, closed and typed; an unknown key names its neighbour.
 
 `${env:NAME}` in any text value stands for an environment variable. Sections are frozen models;
 their field descriptions are the reference documentation (docs/settings.md is generated from them).
@@ -31,9 +31,12 @@ class KafkaSettings(Section):
     """The log."""
 
     bootstrap_servers: str = Field(
-        "", description="Brokers as host:port, comma separated. Empty: the local stack's own broker."
+        "",
+        description="Brokers as host:port, comma separated. Empty: the local stack's own broker.",
     )
-    port: int = Field(0, ge=0, le=65535, description="Port of the local broker; 0 takes a free one.")
+    port: int = Field(
+        0, ge=0, le=65535, description="Port of the local broker; 0 takes a free one."
+    )
     partitions: int = Field(4, ge=1, le=1000, description="Partitions of a new topic.")
     replication_factor: int = Field(1, ge=1, le=10, description="Replicas of a new topic.")
     max_record_bytes: int = Field(
@@ -52,7 +55,9 @@ class PostgresSettings(Section):
         SecretStr(""),
         description="Connection URL of the owner role. Empty: the local stack's own server.",
     )
-    port: int = Field(0, ge=0, le=65535, description="Port of the local server; 0 takes a free one.")
+    port: int = Field(
+        0, ge=0, le=65535, description="Port of the local server; 0 takes a free one."
+    )
 
 
 class SparkSettings(Section):
@@ -85,7 +90,9 @@ class GatewaySettings(Section):
 
     host: str = Field("127.0.0.1", description="Address to listen on; loopback by default.")
     port: int = Field(0, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    url: str = Field("", description="Where clients find the gateway. Empty: the local stack's own.")
+    url: str = Field(
+        "", description="Where clients find the gateway. Empty: the local stack's own."
+    )
 
 
 class QuerySettings(Section):
@@ -99,7 +106,8 @@ class Settings(Section):
     """All of `mainstem.toml`."""
 
     name: str = Field(
-        pattern=r"^[a-z][a-z0-9_-]{0,62}$", description="Name of the project: small letters, digits, _ and -."
+        pattern=r"^[a-z][a-z0-9_-]{0,62}$",
+        description="Name of the project: small letters, digits, _ and -.",
     )
     profile: Literal["local", "cluster"] = Field(
         "local", description="local: Mainstem runs the servers. cluster: they are given by address."
@@ -177,9 +185,7 @@ def _from_environment(match: re.Match[str]) -> str:
     try:
         return os.environ[name]
     except KeyError:
-        raise MainstemError(
-            "CONFIG_MISSING_ENVIRONMENT", name=name, file=PROJECT_FILE
-        ) from None
+        raise MainstemError("CONFIG_MISSING_ENVIRONMENT", name=name, file=PROJECT_FILE) from None
 
 
 def _translate(error: ValidationError) -> MainstemError:

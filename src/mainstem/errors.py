@@ -47,9 +47,7 @@ def catalogue() -> dict[str, CatalogueEntry]:
 class MainstemError(Exception):
     """An error by code and parameters; its text comes from the catalogue."""
 
-    def __init__(
-        self, code: str, *, location: SourceLocation | None = None, **params: Any
-    ) -> None:
+    def __init__(self, code: str, *, location: SourceLocation | None = None, **params: Any) -> None:
         self.code = code
         self.params = params
         self.location = location

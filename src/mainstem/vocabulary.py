@@ -1,4 +1,4 @@
-"""The nouns that every package shares: where a text stands, a column, a record, an offset, a clock."""
+"""The nouns that every package shares: a place in a text, a column, a record, a clock."""
 
 from __future__ import annotations
 

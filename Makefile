@@ -1,0 +1,62 @@
+# Everything a developer runs. `make demo` and `make test` need nothing but Python 3.11 or newer
+# (and Java 17 or newer, else the one from the lock is used).
+
+# the first Python that really runs and is new enough: a version manager's stub may only complain
+PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$name && break; \
+	done)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+TESTS := tests/unit tests/cases $(filter-out tests/system/stack %__pycache__,$(wildcard tests/system/*))
+SOAK := tests/system/stack tests/faults
+
+.PHONY: demo test soak lint bench docs lock clean install
+
+## a live pipeline from nothing: servers, flows, events, a table that changes; ONCE=1 checks and ends
+demo: $(STAMP)
+	$(BIN)/python examples/shop/demo.py $(if $(filter 1,$(ONCE)),--once)
+
+## all checks and tests
+test: $(STAMP)
+	scripts/system-packages
+	$(MAKE) lint
+	$(BIN)/python -m pytest $(TESTS)
+
+## longer: the whole product from outside, servers killed again and again, disks filled
+soak: $(STAMP)
+	scripts/system-packages
+	$(BIN)/python -m pytest $(SOAK)
+
+## style and types
+lint: $(STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+## throughput, latency and memory, measured on this machine
+bench: $(STAMP)
+	$(BIN)/python tests/bench
+
+## reference pages from the code
+docs: $(STAMP)
+	$(BIN)/python scripts/generate-docs
+
+## new versions of all dependencies, with hashes
+lock: $(STAMP)
+	PYTHON=$(BIN)/python scripts/lock-packages
+
+install: $(STAMP)
+
+# once for each state of the lock; pip checks every hash
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing Python packages into $(VENV) (once; a few minutes on a slow line)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
