@@ -121,6 +121,7 @@ class Services:
     async def close(self) -> None:
         """End: subscriptions first, then the views, then what they stand on."""
         self.push.stop()
+        self.push.close()
         self._stop.set()
         await asyncio.to_thread(self._close_blocking)
         await self.readers.close()

@@ -96,8 +96,11 @@ class Push:
         return self._open
 
     def stop(self) -> None:
-        """Let all subscriptions end within a moment."""
+        """Let all subscriptions end within a moment. Takes no lock: signal handlers call it."""
         self._stopping = True
+
+    def close(self) -> None:
+        """Give up the threads, after `stop`."""
         self._threads.shutdown(wait=False)
 
     async def subscribe(self, wanted: Subscription) -> AsyncGenerator[Event, None]:
