@@ -82,3 +82,5 @@ def test_postgres_is_killed_and_comes_back(visits):
     visits.up.server("postgres").kill()
     visits.write("visits", {"id": 1})
     visits.wait_for_rows("SELECT * FROM visit_count", [[before + 1]], 60)
+    push = {"sql": "SELECT * FROM visit_count EMIT CHANGES", "limit": 1}
+    eventually(lambda: visits.http.get("/v1/subscribe", params=push).status_code == 200)
