@@ -8,7 +8,7 @@ from typing import Protocol
 
 from mainstem.catalog.compare import changed_columns, differences
 from mainstem.catalog.entry import Catalog, Entry, Origin
-from mainstem.catalog.fingerprint import core_of, decoding, fingerprint, own_parts
+from mainstem.catalog.fingerprint import core_of, decoding, fingerprint, own_parts, with_inputs
 from mainstem.catalog.plan import (
     ChangeInPlace,
     CreateObject,
@@ -205,7 +205,10 @@ class _Planner:
     ) -> None:
         old = before.definition
         name = definition.name.lower()
-        print_ = fingerprint(definition, inputs)
+        # what the catalog holds is resolved, so only its stored fingerprint knows it as written
+        print_ = (
+            fingerprint(definition, inputs) if given else with_inputs(before.fingerprint, inputs)
+        )
         restarted = [source for source in inputs if source.name.lower() in self.restarted]
         if print_ == before.fingerprint and not restarted:
             self.resolved[name] = old

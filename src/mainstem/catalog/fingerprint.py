@@ -1,7 +1,8 @@
 """When is an object the same? A hash of what matters, blind to layout, comments and keyword case.
 
-A fingerprint has two parts, `core.options`: a changed core needs the flow to change, changed
-options (retention, comment, trigger, partitions) are taken over while it runs.
+A fingerprint has three parts, `own.inputs.options`: the object by its own text, what it depends on
+in its inputs, and the options that are taken over while it runs (retention, comment, trigger,
+partitions). A changed first or second part needs the flow to change.
 """
 
 from __future__ import annotations
@@ -16,11 +17,9 @@ from mainstem.definitions.model import Definition
 
 def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
     """The fingerprint of a definition as written; the `inputs` that it reads are resolved."""
-    query = definition.query
-    core = {
-        "own": own_parts(definition),
-        "columns": None if query else _columns(definition),
-        "inputs": sorted(decoding(source) for source in inputs),
+    own = {
+        **own_parts(definition),
+        "columns": None if definition.query else _columns(definition),
     }
     options = {
         "retention": definition.retention,
@@ -28,12 +27,18 @@ def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
         "trigger": definition.trigger,
         "partitions": definition.partitions,
     }
-    return f"{_hash(core)}.{_hash(options)}"
+    return f"{_hash(own)}.{_of_inputs(inputs)}.{_hash(options)}"
+
+
+def with_inputs(print_: str, inputs: Sequence[Definition]) -> str:
+    """The fingerprint of the same text over inputs that may have changed."""
+    own, _, options = print_.split(".")
+    return f"{own}.{_of_inputs(inputs)}.{options}"
 
 
 def core_of(print_: str) -> str:
     """The part of a fingerprint that a flow depends on."""
-    return print_.partition(".")[0]
+    return print_.rpartition(".")[0]
 
 
 def own_parts(definition: Definition) -> dict[str, Any]:
@@ -62,6 +67,10 @@ def decoding(definition: Definition) -> str:
             "watermark": definition.watermark,
         }
     )
+
+
+def _of_inputs(inputs: Sequence[Definition]) -> str:
+    return _hash(sorted(decoding(source) for source in inputs))
 
 
 def _columns(definition: Definition) -> list[list[str]]:

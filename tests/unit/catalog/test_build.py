@@ -259,6 +259,15 @@ def test_statements_leave_the_rest_alone_but_for_dependents(world):
     assert origins["latest"] is Origin.PROJECT
 
 
+def test_a_key_that_was_kept_from_the_input_is_no_change():
+    world = World()
+    world.apply("CREATE STREAM keyed (id STRING, n INT) WITH (key = 'id');")
+    world.apply("CREATE STREAM kept AS SELECT id FROM keyed;", drop_missing=False)
+    assert world.catalog.get("kept").definition.key == ("id",)
+    plan = world.plan("CREATE STREAM unrelated (a STRING)", drop_missing=False)
+    assert steps(plan) == [("CreateObject", "unrelated")]
+
+
 def test_objects_of_statements_are_not_dropped_with_the_project():
     world = World()
     world.apply(CLICKS, origin=Origin.STATEMENT, drop_missing=False)
