@@ -21,6 +21,7 @@ from mainstem.cli.pipeline import (
     wait_for_flows,
 )
 from mainstem.errors import MainstemError
+from mainstem.local.postgres_place import psql_program
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -125,8 +126,8 @@ def psql_command(run: RunInfo) -> str | None:
         return None
     place = run.postgres
     return (
-        f"PGPASSFILE={shlex.quote(place.passfile)} psql -h {place.host} -p {place.port} "
-        f"-U {place.reader} {place.database}"
+        f"PGPASSFILE={shlex.quote(place.passfile)} {shlex.quote(psql_program())} "
+        f"-h {place.host} -p {place.port} -U {place.reader} {place.database}"
     )
 
 

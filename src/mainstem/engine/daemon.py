@@ -1,9 +1,12 @@
 """Spark's Python worker daemon with our imports done: its workers start warm and share memory."""
 
-import pyarrow  # noqa: F401
+import pandas  # noqa: F401
+import pyarrow.compute  # noqa: F401
 from pyspark.daemon import manager
 
 import mainstem.log.task_writer  # noqa: F401
+from mainstem.engine import whole_input
 
 if __name__ == "__main__":
+    whole_input.install()
     manager()

@@ -101,8 +101,9 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             target=responder.run, args=(stop,), name="answers", daemon=True
         )
         answering.start()
-        warming = threading.Thread(target=_warm_up, args=(spark,), name="warm-up", daemon=True)
-        warming.start()
+        if not catalog.catalog().flows():  # else the flows do it
+            warming = threading.Thread(target=_warm_up, args=(spark,), name="warm-up", daemon=True)
+            warming.start()
         ready.touch()
         closing.callback(lambda: ready.unlink(missing_ok=True))
         _LOG.info("engine ready")

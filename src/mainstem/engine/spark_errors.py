@@ -16,6 +16,8 @@ from mainstem.vocabulary import SourceLocation
 _LONGEST = 500
 _MARK = "=mainstem="
 _POSITION = re.compile(r";?\s*line \d+,? pos \d+.*", re.DOTALL)
+_LEAD = re.compile(r"^(: |Caused by: )")
+_JAVA_CLASS = re.compile(r"^(\w+\.)+[\w$]+: ")
 _TYPE_CONDITIONS = (
     "DATATYPE_MISMATCH",
     "CAST_",
@@ -72,10 +74,11 @@ def flow_error(error: BaseException, flow: str) -> MainstemError:
 
 def short(error: BaseException) -> str:
     """The first sentence of an error, without positions, traces and SQL states."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    # a Python error that came through Spark ends with the line that matters
-    causes = [ln for ln in lines if re.match(r"^[\w.]*(Error|Exception)\b.*:", ln.strip())]
-    text = (causes[-1] if causes else lines[0] if lines else type(error).__name__).strip()
+    lines = [_LEAD.sub("", line.strip()) for line in str(error).splitlines() if line.strip()]
+    # an error that came through Spark ends with the line that matters
+    causes = [line for line in lines if re.match(r"^[\w.$]*(Error|Exception)\b.*:", line)]
+    text = causes[-1] if causes else lines[0] if lines else type(error).__name__
+    text = _JAVA_CLASS.sub("", text)
     text = _POSITION.sub("", text)
     text = re.sub(r"\s*SQLSTATE: \w+", "", text)
     text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text)

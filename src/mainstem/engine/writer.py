@@ -11,7 +11,8 @@ What happens to batch n of a flow, and what a crash after each step means:
 4. In the first batch after a start, the task looks for its commit token. A token of this batch
    means that its transaction was committed before the crash: the task writes nothing.
 5. The task writes its records and its token in one transaction. Crash: the transaction is aborted
-   by the next writer; readers of committed records never see it.
+   by the next writer; readers of committed records never see it. Input that ends before its end,
+   because Spark died or cancelled the task, aborts it, too (`whole_input`).
 6. The task commits. Crash: token and records are there, the replay stops at step 4.
 7. Spark writes its commit log. Crash: the batch runs again, every task stops at step 4.
 8. The driver commits the input offsets to the group `mainstem.<flow>`, for people and tools; the
@@ -36,6 +37,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.crash import crash_point
+from mainstem.engine import whole_input
 from mainstem.engine.spark_errors import retold, task_failure
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
@@ -153,6 +155,7 @@ def _task_function(
     """What each task runs; holds plain values only, so that it travels to the workers."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        whole_input.require_installed()
         context = TaskContext.get()
         number = context.partitionId() if context is not None else 0
         name = names[number] if names is not None else f"state-{number}"

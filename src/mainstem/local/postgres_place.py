@@ -65,6 +65,11 @@ def settle(place: Place) -> None:
         _copy_programs(_package_folder())
 
 
+def psql_program() -> str:
+    """How psql is called here: by its name, or the one beside the server when there is no other."""
+    return "psql" if shutil.which("psql") else str(_package_folder() / _INSTALL / "bin" / "psql")
+
+
 def open_to_others(path: Path) -> bool:
     """Whether every user may pass through, and run, all of the path that exists."""
     for step in (path, *path.parents):

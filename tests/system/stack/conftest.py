@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -67,6 +68,11 @@ class Ran:
         return self
 
 
+def _die_with_the_tests() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 def start(*arguments: object, folder: Path, **options: Any) -> subprocess.Popen[str]:
     """The command as a process with pipes, in a group of its own."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -75,6 +81,7 @@ def start(*arguments: object, folder: Path, **options: Any) -> subprocess.Popen[
         cwd=folder,
         text=True,
         start_new_session=True,
+        preexec_fn=_die_with_the_tests,  # noqa: PLW1509 - one system call
         **{**pipes, **options},
     )
 

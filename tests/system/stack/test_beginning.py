@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 from pathlib import Path
-
-import pytest
 
 from mainstem.testing.waiting import eventually
 
@@ -61,7 +58,6 @@ def test_what_up_prints(shop):
     assert f"page: {shop.url}/" in shop.up.text
 
 
-@pytest.mark.skipif(not shutil.which("psql"), reason="psql is not installed (postgresql-client)")
 def test_the_printed_psql_command_works_as_it_is(shop):
     [line] = re.findall(r"^psql: (.*)$", shop.up.text, re.MULTILINE)
     query = "SELECT count(*) >= 0 FROM sales_by_product"

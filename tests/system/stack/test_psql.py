@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 
 import pytest
 
+from mainstem.local.postgres_place import psql_program
 from mainstem.testing.waiting import eventually
 
-pytestmark = pytest.mark.skipif(
-    not shutil.which("psql"), reason="psql is not installed (postgresql-client)"
-)
 FORBIDDEN = [
     "INSERT INTO sales_by_product (product) VALUES ('x')",
     "DELETE FROM sales_by_product",
@@ -36,7 +33,7 @@ def psql(shop):
     def run(sql: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [
-                *("psql", "-X", "-w", "-v", "ON_ERROR_STOP=1", "-h", place["host"]),
+                *(psql_program(), "-X", "-w", "-v", "ON_ERROR_STOP=1", "-h", place["host"]),
                 *("-p", str(place["port"]), "-U", place["reader"], place["database"]),
             ],
             input=sql,

@@ -17,6 +17,7 @@ from mainstem.cli.stack import psql_command
 from mainstem.errors import MainstemError
 from mainstem.local import doctor, run_file, stack
 from mainstem.local.doctor import Check
+from mainstem.local.postgres_place import psql_program
 from mainstem.local.run_file import PostgresInfo, RunInfo
 from mainstem.local.supervise import Event
 
@@ -100,7 +101,7 @@ def test_up_starts_applies_tells_and_stops(
     assert lines[2:] == [
         "applied: 1 change",
         f"page: {gateway.url}/",
-        "psql: PGPASSFILE='/a b/pgpass' psql -h 127.0.0.1 -p 5433 -U reader mainstem",
+        f"psql: PGPASSFILE='/a b/pgpass' {psql_program()} -h 127.0.0.1 -p 5433 -U reader mainstem",
         "Ctrl-C ends everything.",
         "broker: died: exit code 137",
         "broker: restarting: restart 1",

@@ -30,6 +30,18 @@ def test_the_cause_inside_a_python_traceback_is_what_is_told() -> None:
     assert short(RuntimeError(text)) == "ValueError: no"
 
 
+def test_an_error_of_java_is_told_by_its_last_cause() -> None:
+    text = (
+        "An error occurred while calling o79.collectToPython.\n"
+        ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed\n"
+        "\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:1)\n"
+        "Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n"
+        "\t... 1 more\n"
+        "Caused by: java.io.EOFException\n"
+    )
+    assert short(RuntimeError(text)) == "Python worker exited unexpectedly (crashed)"
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [
