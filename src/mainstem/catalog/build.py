@@ -18,7 +18,8 @@ from mainstem.catalog.plan import (
     Step,
     topic_need,
 )
-from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.flow import check_flow, flow_kind
+from mainstem.definitions.model import Definition, FlowKind, Kind
 from mainstem.definitions.resolve import order, resolve
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import Column
@@ -173,6 +174,7 @@ class _Planner:
 
     def _resolve(self, definition: Definition, inputs: Sequence[Definition]) -> Definition:
         if definition.derived:
+            check_flow(definition, inputs)
             columns = self.analyser.analyse(definition, inputs)
             definition = resolve(definition, columns, inputs)
         self.resolved[definition.name.lower()] = definition
@@ -249,6 +251,9 @@ class _Planner:
             return True
         if new.query is None:
             return new.kind is Kind.TABLE and _shape(old) != _shape(new)
+        if flow_kind(inputs) is FlowKind.TABLE and _shape(old) == _shape(new):
+            # asked anew, the differences are written; but keys would move to other partitions
+            return bool(new.partitions) and old.partitions != new.partitions
         keeps = new.kind is Kind.TABLE or new.query.aggregates or _aggregates(old)
         if not keeps:
             return False

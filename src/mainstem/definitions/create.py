@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mainstem.definitions.cursor import Cursor
-from mainstem.definitions.flow import check_flow, table_key
+from mainstem.definitions.flow import check_query, table_key
 from mainstem.definitions.keywords import words
 from mainstem.definitions.lexer import Source
 from mainstem.definitions.model import Create, Definition, Kind
@@ -179,9 +179,9 @@ def _derived(cursor: Cursor, common: dict[str, Any], key: tuple[str, ...]) -> De
             advice="Leave it out: a table emits every change.",
         )
     query, parsed = read_query(cursor.source, tokens, definition=True)
-    check_flow(parsed, query, common["kind"])
+    check_query(parsed)
     if common["kind"] is Kind.TABLE:
-        key = table_key(parsed, query, common["name"], key)
+        key = table_key(parsed, query, common["name"], key) or ()
     return Definition(**common, key=key, query=query)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mainstem.definitions.dialect import MainstemDialect, Parsed
-from mainstem.definitions.relations import cte_of
+from mainstem.definitions.relations import source_of
 
 _WINDOWS = ("window", "session_window")
 
@@ -45,6 +45,14 @@ class Shape:
         return tuple(group for group in self.groups if group not in shown)
 
 
+def many_groupings(tree: exp.Expr) -> bool:
+    """True when a GROUP BY does not list its columns one by one: ALL, CUBE, ROLLUP, SETS."""
+    return any(
+        group.args.get("all") or group.find(exp.Cube, exp.Rollup, exp.GroupingSets)
+        for group in tree.find_all(exp.Group)
+    )
+
+
 def shape_of(parsed: Parsed) -> Shape:
     """The shape of the whole query."""
     return _shape(parsed.tree)
@@ -62,10 +70,7 @@ def _shape(node: exp.Expr) -> Shape:
 
 def _source_shape(select: exp.Select) -> Shape:
     """The shape of what stands behind FROM; a stream or a table has none."""
-    clause = select.args.get("from_")
-    source = clause.this if clause else None
-    if isinstance(source, exp.Table):
-        source = None if isinstance(source.this, exp.Func) else cte_of(source)
+    source = source_of(select)
     return _shape(source) if source is not None else Shape()
 
 

@@ -26,6 +26,17 @@ class Lane(StrEnum):
     REAL_TIME = "realtime"
 
 
+class FlowKind(StrEnum):
+    """How a derived object comes about, told by what its query reads."""
+
+    STREAM = "stream"
+    """Streams only: Spark keeps what it has to remember."""
+    ENRICH = "enrich"
+    """Streams joined to tables as they are now."""
+    TABLE = "table"
+    """Tables only: the query is asked again when they change, and the differences are written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """The SELECT of a derived definition."""

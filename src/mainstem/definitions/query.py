@@ -12,7 +12,7 @@ from mainstem.definitions.grouping import shape_of
 from mainstem.definitions.guard import guard
 from mainstem.definitions.lexer import Source, T, Token
 from mainstem.definitions.model import Query
-from mainstem.definitions.relations import relations, table_name
+from mainstem.definitions.relations import relations, source_of, table_name
 
 
 def read_query(
@@ -74,6 +74,20 @@ def aggregates(parsed: Parsed, select: exp.Select) -> bool:
         for node in part.find_all(exp.Func, exp.Any)
         if node.find_ancestor(exp.Select) is select
     )
+
+
+def one_row(parsed: Parsed) -> bool:
+    """True when the query, or what alone it reads, aggregates everything into one row."""
+    node: exp.Expr | None = parsed.tree
+    while node is not None:
+        while isinstance(node, (exp.Subquery, exp.CTE)):
+            node = node.this
+        if not isinstance(node, exp.Select) or node.args.get("group"):
+            return False
+        if aggregates(parsed, node):
+            return True
+        node = source_of(node)
+    return False
 
 
 def is_aggregate(parsed: Parsed, node: exp.Expr) -> bool:

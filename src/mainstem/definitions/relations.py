@@ -45,6 +45,15 @@ def cte_of(table: exp.Table) -> exp.CTE | None:
     return None
 
 
+def source_of(select: exp.Select) -> exp.Expr | None:
+    """The query behind FROM, in brackets or by its WITH name; None: a stream, a table, nothing."""
+    clause = select.args.get("from_")
+    source = clause.this if clause else None
+    if isinstance(source, exp.Table):
+        return None if isinstance(source.this, exp.Func) else cte_of(source)
+    return source
+
+
 def replace_relations(text: str, replacement: Callable[[str], str]) -> str:
     """A checked query with each stream and table name replaced, all else as written.
 

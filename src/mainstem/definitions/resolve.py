@@ -14,10 +14,11 @@ from mainstem.definitions.create import TIME_TYPES
 from mainstem.definitions.grouping import shape_of
 from mainstem.definitions.model import Definition, Kind, Query, Select
 from mainstem.definitions.names import MAX_COLUMN
-from mainstem.definitions.query import aggregates, reparse
-from mainstem.definitions.relations import relations, table_name
+from mainstem.definitions.places import place_of
+from mainstem.definitions.query import aggregates, one_row, reparse
+from mainstem.definitions.relations import relations
 from mainstem.errors import MainstemError, did_you_mean
-from mainstem.vocabulary import METADATA_COLUMNS, Column, SourceLocation
+from mainstem.vocabulary import METADATA_COLUMNS, Column
 
 QueryClass = Literal["pull", "history", "push"]
 
@@ -43,14 +44,6 @@ def order(
             source = known.get(read.lower())
             if source is None:
                 raise unknown_relation(definition.query, read, (d.name for d in known.values()))
-            if source.kind is Kind.TABLE:
-                raise MainstemError(
-                    "NOT_SUPPORTED",
-                    location=place_of(definition.query, read),
-                    what=f'reading the table "{source.name}"',
-                    where="a definition",
-                    advice="Read a stream; read tables with SELECT.",
-                )
             if read.lower() in wanted:
                 graph.add(name, read.lower())
     try:
@@ -85,6 +78,8 @@ def resolve(
     names = list(seen.values())
     if definition.kind is Kind.STREAM and not definition.key:
         definition = replace(definition, key=_kept_key(inputs, seen))
+    if definition.kind is Kind.TABLE and not definition.key:
+        definition = replace(definition, key=_table_key(definition, query, inputs, seen))
     for key in definition.key:
         if key.lower() not in seen:
             raise MainstemError(
@@ -122,6 +117,34 @@ def _kept_key(inputs: Sequence[Definition], columns: Mapping[str, str]) -> tuple
     return inputs[0].key
 
 
+def _table_key(
+    definition: Definition,
+    query: Query,
+    inputs: Sequence[Definition],
+    columns: Mapping[str, str],
+) -> tuple[str, ...]:
+    """The key of a table whose text names none: all columns of DISTINCT, or that of its table."""
+    parsed = reparse(query.text)
+    tree = parsed.tree
+    if one_row(parsed):
+        return ()
+    if tree.args.get("distinct"):  # SELECT DISTINCT, and UNION without ALL
+        return tuple(columns.values())
+    if isinstance(tree, exp.Select) and len(list(relations(parsed.tree))) == 1:
+        [source] = inputs
+        if source.kind is Kind.TABLE and not tree.args.get("laterals"):
+            kept = _kept_key(inputs, columns)
+            if kept:
+                return kept
+    raise MainstemError(
+        "MISSING_PRIMARY_KEY",
+        location=query.location,
+        name=definition.name,
+        advice="Add PRIMARY KEY (...) or WITH (key = '...') to keep the latest row of each "
+        "key, or group the rows with GROUP BY.",
+    )
+
+
 def classify(select: Select, lookup: Callable[[str], Definition | None]) -> QueryClass:
     """How a query is answered: from the served tables, from the log, or as changes happen."""
     query = select.query
@@ -152,33 +175,6 @@ def unknown_relation(query: Query, name: str, known: Iterable[str]) -> MainstemE
         location=place_of(query, name),
         name=name,
         suggestion=did_you_mean(name, known),
-    )
-
-
-def place_of(query: Query, name: str) -> SourceLocation:
-    """Where the query first mentions a stream or a table."""
-    parsed = reparse(query.text)
-    offsets = [
-        parsed.place(table)
-        for table in relations(parsed.tree)
-        if table_name(table).lower() == name.lower()
-    ]
-    return place_in(query, min(offsets, default=0))
-
-
-def place_in(query: Query, offset: int) -> SourceLocation:
-    """An offset in the query's text as a place in the file that it came from."""
-    before = query.text[:offset]
-    line = before.count("\n")
-    if not line:
-        start = query.location
-        return replace(start, column=start.column + offset)
-    snippet = query.text.splitlines()[line] if line < len(query.text.splitlines()) else ""
-    return SourceLocation(
-        query.location.file,
-        query.location.line + line,
-        offset - before.rindex("\n"),
-        snippet,
     )
 
 

@@ -15,9 +15,10 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.model import Definition, Kind, Query, Select
+from mainstem.definitions.places import place_in
 from mainstem.definitions.query import reparse
 from mainstem.definitions.relations import relations, table_name
-from mainstem.definitions.resolve import place_in, unknown_relation
+from mainstem.definitions.resolve import unknown_relation
 from mainstem.definitions.types import struct_fields
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.vocabulary import METADATA_COLUMNS, Column

@@ -8,7 +8,7 @@ import re
 from pyspark.errors import PySparkException, QueryContextType
 
 from mainstem.definitions.model import Query
-from mainstem.definitions.resolve import place_in
+from mainstem.definitions.places import place_in
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.log.wire import error_from_document, error_to_document
 from mainstem.vocabulary import SourceLocation

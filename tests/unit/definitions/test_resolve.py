@@ -66,12 +66,6 @@ def test_an_object_cannot_read_itself():
     assert failure(order, definitions("CREATE STREAM a AS SELECT x FROM a"), {}).code == "CYCLE"
 
 
-def test_tables_cannot_be_read_by_flows():
-    made = definitions("CREATE TABLE t (a INT PRIMARY KEY);CREATE STREAM b AS SELECT a FROM t")
-    error = failure(order, made, {})
-    assert (error.code, error.location.column) == ("NOT_SUPPORTED", 69)
-
-
 def test_resolving_fills_in_columns_in_their_spelling():
     (made,) = definitions(
         "CREATE STREAM b WITH (key = 'USER', event_time = 'AT') AS SELECT User, At FROM a"
