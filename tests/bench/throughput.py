@@ -25,9 +25,11 @@ from mainstem.catalog.entry import Entry
 from mainstem.config import SparkSettings
 from mainstem.definitions.model import Create, Definition
 from mainstem.definitions.parse import parse
-from mainstem.engine.compile import compile_stream, flow_session
-from mainstem.engine.flow import start_micro_batch
+from mainstem.engine.checkpoints import Checkpoints
+from mainstem.engine.compile import flow_session
+from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.session import open_session
+from mainstem.engine.tables import Tables
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
@@ -36,6 +38,7 @@ from mainstem.vocabulary import COMMITS_TOPIC
 
 EVENTS = 1_500_000
 ROUNDS = 3
+BATCH = 500_000
 SCHEMA = "user_id STRING, page STRING, country STRING, n BIGINT, at TIMESTAMP"
 SQL = f"""
 CREATE STREAM clicks ({SCHEMA}) WITH (event_time = 'at', watermark = '10 seconds');
@@ -58,7 +61,7 @@ class Result:
 
 def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
     """All measurements, in turns."""
-    settings = SparkSettings()
+    settings = SparkSettings(max_records_per_batch=BATCH)
     spark = open_session(settings, jars=jars, scratch=folder)
     admin = Admin(connection)
     topic = f"bench-{uuid.uuid4().hex[:6]}"
@@ -68,7 +71,14 @@ def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
     definitions = [s.definition for s in parse(SQL) if isinstance(s, Create)]
     clicks, filtered, counted = definitions
     clicks = replace(clicks, topic=topic)
-    bench = _Bench(spark, connection, admin, clicks, folder)
+    machinery = Machinery(
+        spark,
+        connection,
+        settings,
+        Checkpoints(spark, str(folder)),
+        Tables(spark, connection, admin),
+    )
+    bench = _Bench(spark, connection, admin, clicks, folder, machinery)
     ways: list[tuple[str, Callable[[], None]]] = [
         ("filter by hand", lambda: bench.by_hand(filtered, _filter)),
         ("filter by hand, checked", lambda: bench.by_hand(filtered, _filter, checked=True)),
@@ -99,14 +109,16 @@ class _Bench:
     admin: Admin
     clicks: Definition
     folder: Path
+    machinery: Machinery
 
     def by_mainstem(self, definition: Definition) -> None:
         out, checkpoint = self._fresh()
         target = replace(definition, topic=out)
         session = flow_session(self.spark, 2)
-        rows = compile_stream(session, target, [self.clicks], self.connection, 500_000)
         entry = Entry(target, "bench", generation=hash(out) % 10**9)
-        query, _ = start_micro_batch(rows, entry, self.connection, checkpoint, availableNow=True)
+        query, _ = start_micro_batch(
+            session, entry, [self.clicks], self.machinery, checkpoint, availableNow=True
+        )
         query.awaitTermination()
 
     def by_hand(
@@ -123,7 +135,7 @@ class _Bench:
             .option("kafka.bootstrap.servers", self.connection.servers)
             .option("subscribe", self.clicks.topic)
             .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", 500_000)
+            .option("maxOffsetsPerTrigger", BATCH)
             .load()
         )
         schema, options = SCHEMA, {}

@@ -10,8 +10,7 @@ from mainstem.definitions.asked import Asked
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.enrich_rules import check_enrich_flow
 from mainstem.definitions.grouping import many_groupings, shape_of
-from mainstem.definitions.model import Definition, FlowKind, Kind, Query
-from mainstem.definitions.places import place_of
+from mainstem.definitions.model import Definition, FlowKind, Kind, Lane, Query
 from mainstem.definitions.query import one_row, parameters
 from mainstem.definitions.relations import relations
 from mainstem.definitions.stream_rules import check_stream_flow
@@ -51,17 +50,15 @@ def check_flow(definition: Definition, inputs: Sequence[Definition]) -> None:
     if definition.query is None:
         return
     asked = Asked.of(definition.query)
-    for source in inputs:
-        if source.kind is Kind.TABLE:
-            place = place_of(definition.query, source.name)
-            raise MainstemError(
-                "NOT_SUPPORTED",
-                location=place,
-                what=f'reading the table "{source.name}"',
-                where="a definition",
-                advice="Read a stream; read tables with SELECT.",
-            )
-    match flow_kind(inputs):
+    kind = flow_kind(inputs)
+    if definition.lane is Lane.REAL_TIME and kind is not FlowKind.STREAM:
+        raise MainstemError(
+            "REALTIME_NOT_POSSIBLE",
+            location=definition.location,
+            name=definition.name,
+            reason="it reads tables",
+        )
+    match kind:
         case FlowKind.STREAM:
             check_stream_flow(asked, definition.kind)
         case FlowKind.ENRICH:

@@ -77,7 +77,9 @@ def resolve(
     _check_aliases(query, inputs)
     names = list(seen.values())
     if definition.kind is Kind.STREAM and not definition.key:
-        definition = replace(definition, key=_kept_key(inputs, seen))
+        streams = [source for source in inputs if source.kind is Kind.STREAM]
+        if len(streams) == 1:
+            definition = replace(definition, key=_kept_key(streams[0], seen))
     if definition.kind is Kind.TABLE and not definition.key:
         definition = replace(definition, key=_table_key(definition, query, inputs, seen))
     for key in definition.key:
@@ -110,11 +112,9 @@ def resolve(
     return replace(resolved, event_time=time.name)
 
 
-def _kept_key(inputs: Sequence[Definition], columns: Mapping[str, str]) -> tuple[str, ...]:
-    """A derived stream keeps its input's key, and so the order per key, when it has the columns."""
-    if len(inputs) != 1 or not all(key.lower() in columns for key in inputs[0].key):
-        return ()
-    return inputs[0].key
+def _kept_key(source: Definition, columns: Mapping[str, str]) -> tuple[str, ...]:
+    """What is derived keeps its input's key, and so the order per key, when it has the columns."""
+    return source.key if all(key.lower() in columns for key in source.key) else ()
 
 
 def _table_key(
@@ -133,7 +133,7 @@ def _table_key(
     if isinstance(tree, exp.Select) and len(list(relations(parsed.tree))) == 1:
         [source] = inputs
         if source.kind is Kind.TABLE and not tree.args.get("laterals"):
-            kept = _kept_key(inputs, columns)
+            kept = _kept_key(source, columns)
             if kept:
                 return kept
     raise MainstemError(

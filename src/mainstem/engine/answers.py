@@ -15,8 +15,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mainstem.config import SparkSettings
-from mainstem.definitions.model import Definition, Lane, Query
-from mainstem.engine.compile import columns_of, compile_history, compile_stream, flow_session
+from mainstem.definitions.flow import flow_kind
+from mainstem.definitions.model import Definition, FlowKind, Lane, Query
+from mainstem.engine.compile import (
+    columns_of,
+    compile_empty,
+    compile_history,
+    compile_stream,
+    flow_session,
+)
 from mainstem.engine.encode import JSON_OPTIONS, encode
 from mainstem.engine.realtime import obstacles, promise, streaming_complaint
 from mainstem.engine.spark_errors import is_data_error, query_error, short
@@ -28,6 +35,13 @@ _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
 _ROWS_PER_CHUNK = 1000
 _RELATION = re.compile(r"StreamingRelationV2 .*")
 _EXACTLY_ONCE = "exactly once: records and commit token are written in one transaction per task"
+_WHOLE_BATCH = "exactly once: records and commit token are written in one transaction per batch"
+_NOT_REAL_TIME = "it reads tables"
+_KINDS = {FlowKind.ENRICH: "stream joined to tables", FlowKind.TABLE: "table over tables"}
+_HOW = {
+    FlowKind.ENRICH: "each record meets the tables as they are when it is processed",
+    FlowKind.TABLE: "the query is asked again when a table changes; the differences are written",
+}
 
 
 class Answers:
@@ -61,6 +75,8 @@ class Answers:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         session = flow_session(self._spark, self._settings.shuffle_partitions)
+        if definition.query is not None and flow_kind(inputs) is not FlowKind.STREAM:
+            return compile_empty(session, definition.query, inputs)
         rows = compile_stream(
             session, definition, inputs, self._connection, self._settings.max_records_per_batch
         )
@@ -81,9 +97,13 @@ class Answers:
 
     def _explain(self, payload: dict[str, Any]) -> dict[str, Any]:
         definition = _DEFINITION.validate_python(payload["definition"])
+        inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         rows = self._compile(payload)
+        kind = flow_kind(inputs)
         stateful = definition.query is not None and definition.query.aggregates
-        if definition.lane is Lane.REAL_TIME:
+        if kind is not FlowKind.STREAM:
+            reasons = [_WHOLE_BATCH, _HOW[kind], f"cannot run in real time: {_NOT_REAL_TIME}"]
+        elif definition.lane is Lane.REAL_TIME:
             reasons = ["latency = 'realtime' was asked for", promise(definition)]
         else:
             blocked = obstacles(definition, rows)
@@ -97,7 +117,7 @@ class Answers:
         plan = _RELATION.sub("Kafka topic", plan)
         return {
             "lane": definition.lane.value,
-            "kind": "stateful" if stateful else "stateless",
+            "kind": _KINDS.get(kind, "stateful" if stateful else "stateless"),
             "reasons": reasons,
             "plan": plan,
         }

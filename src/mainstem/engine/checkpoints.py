@@ -8,6 +8,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from mainstem.catalog.entry import Entry
+from mainstem.engine.status import offsets_in
+from mainstem.vocabulary import Offsets
 
 
 class Checkpoints:
@@ -41,6 +43,44 @@ class Checkpoints:
         """Removes a folder; no error when there is none."""
         path = self._path(folder)
         self._files(path).delete(path, True)
+
+    def batch_end(self, folder: str, batch_id: int) -> dict[str, Offsets]:
+        """Where a batch ends in each topic, from Spark's own log of offsets."""
+        text = self._read(self._path(f"{folder}/offsets/{batch_id}"))
+        # a version, metadata, then one line for each source
+        found: dict[str, Offsets] = {}
+        for line in text.splitlines()[2:]:
+            found |= offsets_in(line)
+        return found
+
+    def read_note(self, folder: str, name: str, batch_id: int) -> str | None:
+        """What was noted under a name for a batch; None when nothing was."""
+        path = self._path(f"{folder}/{name}/{batch_id}")
+        return self._read(path) if self._files(path).exists(path) else None
+
+    def write_note(self, folder: str, name: str, batch_id: int, text: str) -> None:
+        """Notes something for a batch: after a crash it is there whole or not at all."""
+        path = self._path(f"{folder}/{name}/{batch_id}")
+        fresh = self._path(f"{folder}/{name}/.{batch_id}.new")
+        files = self._files(path)
+        stream = files.create(fresh, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+        files.rename(fresh, path)
+
+    def delete_note(self, folder: str, name: str, batch_id: int) -> None:
+        """Removes a note; no error when there is none."""
+        self.delete(f"{folder}/{name}/{batch_id}")
+
+    def _read(self, path: Any) -> str:
+        jvm: Any = self._spark._jvm
+        stream = self._files(path).open(path)
+        try:
+            return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
 
     def _path(self, text: str) -> Any:
         jvm: Any = self._spark._jvm

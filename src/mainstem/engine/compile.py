@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from mainstem.definitions.model import Definition, Lane, Query
+from mainstem.definitions.model import Definition, Kind, Lane, Query
 from mainstem.definitions.relations import narrow_stars, replace_relations
-from mainstem.engine.decode import Intake, mentioned_metadata, read_batch, read_stream
+from mainstem.engine.decode import (
+    Intake,
+    mentioned_metadata,
+    metadata_field,
+    read_batch,
+    read_stream,
+    row_schema,
+)
 from mainstem.engine.spark_errors import query_error
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import Column
@@ -44,6 +53,36 @@ def compile_stream(
         )
         read_stream(session, source, intake).createOrReplaceTempView(_view(source))
     return run_query(session, query)
+
+
+def compile_static(
+    session: SparkSession, query: Query, inputs: Mapping[Definition, DataFrame]
+) -> DataFrame:
+    """The rows that a query gives over these rows of its inputs."""
+    for source, rows in inputs.items():
+        into(session, rows).createOrReplaceTempView(_view(source))
+    return run_query(session, query)
+
+
+def compile_empty(session: SparkSession, query: Query, inputs: Sequence[Definition]) -> DataFrame:
+    """The query over inputs without rows: what its columns are, and whether it makes sense."""
+    metadata = mentioned_metadata(query.columns_read)
+    schemas = {
+        source: row_schema(source)
+        if source.kind is Kind.TABLE
+        else StructType([*row_schema(source), *(metadata_field(name) for name in metadata)])
+        for source in inputs
+    }
+    empty = {source: session.createDataFrame([], schema) for source, schema in schemas.items()}
+    return compile_static(session, query, empty)
+
+
+def into(session: SparkSession, rows: DataFrame) -> DataFrame:
+    """The same rows as a DataFrame of another session, where its views are."""
+    jvm: Any = session._jvm
+    plan = rows._jdf.queryExecution().analyzed()
+    dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+    return DataFrame(dataset, session)
 
 
 def compile_history(

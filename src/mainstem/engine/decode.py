@@ -7,15 +7,16 @@ never sees a bad record; it counts them (`observe`), and the keeper of the quara
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StringType, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from mainstem.definitions.model import Definition
+from mainstem.engine.encode import row_id
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import METADATA_COLUMNS, Offsets
 
@@ -43,6 +44,14 @@ _METADATA: Mapping[str, str] = {
     "_timestamp": "timestamp",
     "_headers": "headers",
 }
+_METADATA_TYPES: Mapping[str, str] = {
+    "_key": "string",
+    "_topic": "string",
+    "_partition": "int",
+    "_offset": "bigint",
+    "_timestamp": "timestamp",
+    "_headers": "array<struct<key: string, value: binary>>",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,11 @@ def mentioned_metadata(columns_read: Collection[str]) -> tuple[str, ...]:
     """The metadata columns among the column names that a query mentions."""
     mentioned = {name.lower() for name in columns_read}
     return tuple(name for name in METADATA_COLUMNS if name in mentioned)
+
+
+def metadata_field(name: str) -> StructField:
+    """A metadata column as a field of a schema."""
+    return StructField(name, DataType.fromDDL(_METADATA_TYPES[name]))
 
 
 def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> DataFrame:
@@ -103,6 +117,23 @@ def read_batch(
     return _good_rows(_parse(raw, definition, set(metadata)))
 
 
+def read_latest(spark: SparkSession, topic: str, connection: Connection) -> DataFrame:
+    """The last record of each key of a topic as it is now, `key` and `value`, deletes left out."""
+    raw = _load_range(spark, topic, connection, (), "earliest", "latest")
+    last = raw.groupBy("key").agg(F.max_by("value", "offset").alias("value"))
+    return last.filter(F.col("value").isNotNull())
+
+
+def read_signals(
+    session: SparkSession, inputs: Sequence[Definition], connection: Connection
+) -> DataFrame:
+    """The topics of tables as one stream that only says: something is new, up to here."""
+    topics = ",".join(source.topic for source in inputs)
+    options = _kafka_options(topics, connection, ())
+    raw = session.readStream.format("kafka").options(**options, startingOffsets="earliest").load()
+    return raw.select("topic")
+
+
 def read_bad(
     spark: SparkSession,
     definition: Definition,
@@ -112,17 +143,58 @@ def read_bad(
 ) -> DataFrame:
     """The bad records between two positions, whole: topic, partition, offset, time, key, value."""
     raw = _load_range(
-        spark,
-        definition.topic,
-        connection,
-        (),
-        json.dumps({definition.topic: {str(p): o for p, o in start.items()}}),
-        json.dumps({definition.topic: {str(p): o for p, o in end.items()}}),
+        spark, definition.topic, connection, (), *(_positions(definition, o) for o in (start, end))
     )
     origin = ("topic", "partition", "offset", "timestamp", "key", "value")
     return (
         raw.select(*origin, _from_json(definition)).filter(_corrupt().isNotNull()).select(*origin)
     )
+
+
+def read_changes(
+    spark: SparkSession,
+    definition: Definition,
+    connection: Connection,
+    start: Offsets,
+    end: Offsets,
+) -> DataFrame:
+    """What happened to a table's rows between two positions.
+
+    The table's columns, and `_id` (the row's key as text), `_gone` (True for a delete),
+    `_partition` and `_offset`. Bad records are left out: who serves the table tells of them. A
+    record of a declared table may leave the key's columns to the record's key, as views allow.
+    """
+    raw = _load_range(
+        spark, definition.topic, connection, (), *(_positions(definition, o) for o in (start, end))
+    )
+    key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
+    key_text = F.col("key").cast("string")
+    parsed = raw.select(
+        _from_json(definition),
+        F.from_json(key_text, key_schema).alias("_keys"),
+        key_text.alias("_key_text"),
+        "value",
+        "partition",
+        "offset",
+    ).filter(_corrupt().isNull())
+    row, keys = F.col("_row"), F.col("_keys")
+    columns = []
+    for field in row_schema(definition):
+        value = row.getField(field.name)
+        if field.name in definition.key:
+            from_key = keys.getField(field.name)
+            if len(definition.key) == 1:
+                plain = F.col("_key_text").try_cast(field.dataType)
+                from_key = F.when(F.col("_key_text").startswith("{"), from_key).otherwise(plain)
+            value = F.coalesce(value, from_key)
+        columns.append(value.alias(field.name))
+    changes = parsed.select(
+        *columns,
+        F.col("value").isNull().alias("_gone"),
+        F.col("partition").alias("_partition"),
+        F.col("offset").alias("_offset"),
+    )
+    return changes.select("*", row_id(definition).alias("_id"))
 
 
 def row_schema(definition: Definition) -> StructType:
@@ -131,6 +203,10 @@ def row_schema(definition: Definition) -> StructType:
     for column in definition.columns:
         schema = schema.add(column.name, DataType.fromDDL(column.type))
     return schema
+
+
+def _positions(definition: Definition, offsets: Offsets) -> str:
+    return json.dumps({definition.topic: {str(p): o for p, o in offsets.items()}})
 
 
 def _kafka_options(topic: str, connection: Connection, metadata: Collection[str]) -> dict[str, str]:

@@ -26,14 +26,20 @@ def encode(rows: DataFrame, definition: Definition) -> DataFrame:
 
 def key_of(definition: Definition) -> SparkColumn:
     """The record key: a JSON object for a table, plain text for a stream keyed by one column."""
-    columns = [F.col(_quoted(name)) for name in definition.key]
     if definition.kind is Kind.TABLE:
-        return F.to_json(F.struct(*columns), JSON_OPTIONS) if columns else F.lit("{}")
+        return row_id(definition)
+    columns = [F.col(_quoted(name)) for name in definition.key]
     if not columns:
         return F.lit(None).cast("string")
     if len(columns) == 1:
         return columns[0].cast("string")
     return F.to_json(F.struct(*columns), JSON_OPTIONS)
+
+
+def row_id(definition: Definition) -> SparkColumn:
+    """The key of a table's row as a text: a JSON object of the key columns."""
+    columns = [F.col(_quoted(name)) for name in definition.key]
+    return F.to_json(F.struct(*columns), JSON_OPTIONS) if columns else F.lit("{}")
 
 
 def _quoted(name: str) -> str:

@@ -21,6 +21,7 @@ from mainstem.engine.flow import FlowServices
 from mainstem.engine.quarantine import Keeper
 from mainstem.engine.runner import Background, Runner
 from mainstem.engine.session import open_session
+from mainstem.engine.tables import Tables
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.catalog_store import CatalogStore
@@ -89,6 +90,7 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             keeper=keeper,
             settings=setup.settings.spark,
             checkpoints=Checkpoints(spark, setup.checkpoints),
+            tables=Tables(spark, setup.connection, admin),
             clock=clock,
             in_background=background,
         )

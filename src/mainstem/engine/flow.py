@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -23,12 +23,12 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.catalog.entry import Entry
-from mainstem.config import SparkSettings
-from mainstem.definitions.model import Definition, Lane
-from mainstem.engine.checkpoints import Checkpoints
+from mainstem.definitions.flow import flow_kind
+from mainstem.definitions.model import Definition, FlowKind, Kind, Lane
 from mainstem.engine.compile import compile_stream, flow_session
 from mainstem.engine.decode import INTAKE
 from mainstem.engine.encode import encode
+from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
 from mainstem.engine.spark_errors import flow_error
@@ -36,8 +36,7 @@ from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
 from mainstem.engine.writer import BatchWriter
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
-from mainstem.log.connection import Connection
-from mainstem.vocabulary import Clock, group_of
+from mainstem.vocabulary import Clock, Offsets, group_of
 
 _LOG = logging.getLogger(__name__)
 _FIRST_PAUSE_SECONDS = 1.0
@@ -46,15 +45,11 @@ _HEALTHY_AFTER_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class FlowServices:
+class FlowServices(Machinery):
     """What every flow of an engine shares."""
 
-    spark: SparkSession
-    connection: Connection
     admin: Admin
     keeper: Keeper
-    settings: SparkSettings
-    checkpoints: Checkpoints
     clock: Clock
     in_background: Callable[[Callable[[], None]], None]
     """Runs a short piece of work in another thread, in order."""
@@ -78,6 +73,9 @@ class Flow:
         self._started_at = 0.0
         self._newest: float | None = None
         self._written_before = 0
+        # an enrich flow reads its tables beside the stream, wherever they are
+        whole = flow_kind(inputs) is FlowKind.TABLE
+        self._streamed = [i for i in inputs if whole or i.kind is Kind.STREAM]
         lane = entry.definition.lane.value
         self.status = FlowStatus(entry.name, entry.generation, lane)
 
@@ -131,11 +129,12 @@ class Flow:
         """Brings lag and counts up to date with the log."""
         if self._writer is not None:
             self.status.rows_out_total = self._written_before + self._writer.rows_written
-        self.status.quarantined = sum(self._services.keeper.kept(i.name) for i in self.inputs)
+        streams = [source for source in self.inputs if source.kind is Kind.STREAM]
+        self.status.quarantined = sum(self._services.keeper.kept(s.name) for s in streams)
         if self.entry.definition.lane is Lane.REAL_TIME:
             return  # between its checkpoints Spark does not tell where such a flow is
         lag = 0
-        for source in self.inputs:
+        for source in self._streamed:
             end = self._services.admin.end_offsets(source.topic)
             at = self.status.positions.get(source.topic)
             if at is None:
@@ -154,35 +153,36 @@ class Flow:
         services, definition = self._services, self.entry.definition
         self.status.state = FlowState.STARTING
         session = flow_session(services.spark, services.settings.shuffle_partitions)
-        rows = compile_stream(
-            session,
-            definition,
-            self.inputs,
-            services.connection,
-            services.settings.max_records_per_batch,
-        )
         self._clear_older_generations()
         self._take_up_position()
         session.streams.addListener(_Progress(self._on_progress))
         services.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.entry.name)
         if definition.lane is Lane.REAL_TIME:
-            self._query = self._start_realtime(rows)
+            self._query = self._start_realtime(session)
         else:
-            self._query = self._start_micro_batch(rows)
+            self._query = self._start_micro_batch(session)
         self._started_at = services.clock.now()
         self.status.state = FlowState.RUNNING
         self.status.error = None
         _LOG.info("flow %s: running, generation %s", self.entry.name, self.entry.generation)
 
-    def _start_micro_batch(self, rows: DataFrame) -> StreamingQuery:
+    def _start_micro_batch(self, session: SparkSession) -> StreamingQuery:
         trigger = self.entry.definition.trigger or self._services.settings.trigger
         query, self._writer = start_micro_batch(
-            rows, self.entry, self._services.connection, self.checkpoint, processingTime=trigger
+            session,
+            self.entry,
+            self.inputs,
+            self._services,
+            self.checkpoint,
+            processingTime=trigger,
         )
         return query
 
-    def _start_realtime(self, rows: DataFrame) -> StreamingQuery:
+    def _start_realtime(self, session: SparkSession) -> StreamingQuery:
         definition = self.entry.definition
+        limit = self._services.settings.max_records_per_batch
+        connection = self._services.connection
+        rows = compile_stream(session, definition, self.inputs, connection, limit)
         reasons = obstacles(definition, rows)
         if reasons:
             raise MainstemError(
@@ -226,12 +226,17 @@ class Flow:
 
     def _take_up_position(self) -> None:
         """What an earlier run had read: not behind, but the keeper may not have looked through."""
-        for source in self.inputs:
+        for source in self._streamed:
             end = self._services.admin.group_offsets(group_of(self.entry.name), source.topic)
             if end:
                 at = {str(p): o for p, o in end.items()}
                 self.status.positions.setdefault(source.topic, at)
-                self._services.keeper.report(Report(source, {}, end, None))
+                self._report(source, {}, end, None)
+
+    def _report(self, source: Definition, start: Offsets, end: Offsets, bad: int | None) -> None:
+        """Tells the keeper what was read; who serves a table keeps that one's bad records."""
+        if source.kind is Kind.STREAM:
+            self._services.keeper.report(Report(source, start, end, bad))
 
     def _failed(self, error: BaseException) -> None:
         problem = flow_error(error, self.entry.name)
@@ -261,40 +266,22 @@ class Flow:
         if observed is not None and observed.newest is not None:
             self._newest = observed.newest.timestamp()
         committed = {}
+        moved = 0
         for source in progress.sources:
             starts, ends = offsets_in(source.startOffset), offsets_in(source.endOffset)
             for topic, end in ends.items():
                 status.positions[topic] = {str(p): o for p, o in end.items()}
                 committed[topic] = end
+                start = starts.get(topic, {})
+                moved += sum(max(0, o - start.get(p, 0)) for p, o in end.items()) if start else 0
                 for definition in self.inputs:
-                    if definition.topic == topic and starts.get(topic, {}) != end:
-                        report = Report(definition, starts.get(topic, {}), end, bad)
-                        self._services.keeper.report(report)
-        if committed and progress.numInputRows:
+                    if definition.topic == topic and start != end:
+                        self._report(definition, start, end, bad)
+        if committed and (progress.numInputRows or moved):
             group = group_of(self.entry.name)
             self._services.in_background(
                 lambda: self._services.admin.commit_offsets(group, committed)
             )
-
-
-def start_micro_batch(
-    rows: DataFrame, entry: Entry, connection: Connection, checkpoint: str, **trigger: Any
-) -> tuple[StreamingQuery, BatchWriter]:
-    """Starts the entry's query over its compiled rows, written exactly once to its topic."""
-    definition = entry.definition
-    stateful = definition.query is not None and definition.query.aggregates
-    writer = BatchWriter(entry.flow_id, definition.topic, connection, stateful=stateful)
-    query = (
-        encode(rows, definition)
-        .writeStream.queryName(entry.flow_id)
-        .outputMode("update" if stateful else "append")
-        .option("checkpointLocation", checkpoint)
-        .trigger(**trigger)
-        .foreachBatch(writer)
-        .start()
-    )
-    writer.attach(query)
-    return query, writer
 
 
 class _Progress(StreamingQueryListener):

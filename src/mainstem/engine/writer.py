@@ -27,7 +27,8 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, Protocol
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -60,6 +61,29 @@ class SourceRange:
     end: int
 
 
+class Split(StrEnum):
+    """How the rows of a batch are divided among the tasks that write them."""
+
+    BY_INPUT = "by input"
+    """A task for each partition of the input, or one for all when they are few."""
+    BY_STATE = "by state"
+    """A task for each partition of Spark's state."""
+    WHOLE = "whole"
+    """One task for all."""
+
+
+class Making(Protocol):
+    """Makes the records of a batch, where the stream's own plan does not."""
+
+    def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
+        """Key and value of the records to write."""
+        ...
+
+    def written(self) -> None:
+        """The batch is in the log."""
+        ...
+
+
 class BatchWriter:
     """The `foreachBatch` function of one run of a flow.
 
@@ -67,11 +91,19 @@ class BatchWriter:
     which then restarts and replays the batch.
     """
 
-    def __init__(self, flow: str, topic: str, connection: Connection, *, stateful: bool) -> None:
+    def __init__(
+        self,
+        flow: str,
+        topic: str,
+        connection: Connection,
+        split: Split,
+        making: Making | None = None,
+    ) -> None:
         self._flow = flow
         self._topic = topic
         self._connection = connection
-        self._stateful = stateful
+        self._split = split
+        self._making = making
         self._query: StreamingQuery | None = None
         self._started = threading.Event()
         self._last_written: dict[str, int] = {}
@@ -87,14 +119,22 @@ class BatchWriter:
         """Writes one batch; returns when every task has committed."""
         if self._first_batch is None:
             self._first_batch = batch_id
-        names: Sequence[str] | None = None
-        if not self._stateful:
-            ranges = self._source_ranges()
-            if sum(r.end - r.start for r in ranges) <= SMALL_BATCH:
-                batch = batch.coalesce(1)
-                names = ["all"]
-            else:
-                names = [r.partition for r in ranges]
+        try:
+            if self._making is not None:
+                batch = self._making.result(batch, batch_id)
+            self._write(batch, batch_id)
+        except MainstemError as error:
+            # only text gets through Spark to the flow
+            raise RuntimeError(task_failure(error)) from None
+        except (PySparkException, Py4JJavaError) as error:
+            # Spark runs a regular expression over the text of what is raised here, which overflows
+            # the thread's stack when it is as long as Spark's own errors are
+            raise RuntimeError(retold(error)) from None
+        if self._making is not None:
+            self._making.written()
+
+    def _write(self, batch: DataFrame, batch_id: int) -> None:
+        batch, names = self._divide(batch)
         crash_point("before_write", self._flow, batch_id)
         task_function = _task_function(
             self._connection.to_dict(),
@@ -107,17 +147,23 @@ class BatchWriter:
             recovering=batch_id == self._first_batch,
         )
         tasks = batch.mapInArrow(task_function, "task string, rows long, wrote boolean")
-        try:
-            results = tasks.collect()
-        except (PySparkException, Py4JJavaError) as error:
-            # Spark runs a regular expression over the text of what is raised here, which overflows
-            # the thread's stack when it is as long as Spark's own errors are
-            raise RuntimeError(retold(error)) from None
+        results = tasks.collect()
         crash_point("after_write", self._flow, batch_id)
         for result in results:
             self.rows_written += result.rows
             if result.wrote:
                 self._last_written[result.task] = batch_id
+
+    def _divide(self, batch: DataFrame) -> tuple[DataFrame, Sequence[str] | None]:
+        """The batch as its tasks write it, and their names; None: by the number of the state."""
+        if self._split is Split.BY_STATE:
+            return batch, None
+        if self._split is Split.WHOLE:
+            return batch.repartition(1), ["all"]
+        ranges = self._source_ranges()
+        if sum(r.end - r.start for r in ranges) <= SMALL_BATCH:
+            return batch.coalesce(1), ["all"]
+        return batch, [r.partition for r in ranges]
 
     def _query_id(self) -> str:
         self._started.wait(60)

@@ -27,10 +27,12 @@ from mainstem.config import SparkSettings
 from mainstem.definitions.model import Definition, InsertValues, Kind, Query
 from mainstem.definitions.project import load_definitions
 from mainstem.engine.answers import Answers
-from mainstem.engine.compile import compile_stream, flow_session
-from mainstem.engine.flow import start_micro_batch
+from mainstem.engine.checkpoints import Checkpoints
+from mainstem.engine.compile import flow_session
+from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.spark_errors import flow_error
+from mainstem.engine.tables import Tables
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
@@ -72,6 +74,13 @@ class Driver:
         self._settings = SparkSettings()
         self._answers = Answers(self.spark, self.connection, self._settings)
         self._reports: list[Report] = []
+        self._machinery = Machinery(
+            self.spark,
+            self.connection,
+            self._settings,
+            Checkpoints(self.spark, str(self.folder)),
+            Tables(self.spark, self.connection, self.admin),
+        )
 
     def apply(self, sql: str, *, drop_missing: bool = False) -> Plan:
         """Plans and applies the CREATE statements of a text.
@@ -134,17 +143,16 @@ class Driver:
             assert query is not None
             inputs = [self.entry(name).definition for name in query.inputs]
             session = flow_session(self.spark, self._settings.shuffle_partitions)
-            rows = compile_stream(session, entry.definition, inputs, self.connection, 1_000_000)
             checkpoint = str(self.folder / entry.flow_id)
             running, _ = start_micro_batch(
-                rows, entry, self.connection, checkpoint, availableNow=True
+                session, entry, inputs, self._machinery, checkpoint, availableNow=True
             )
             try:
                 running.awaitTermination(_LONGEST_RUN_SECONDS)
             except PySparkException as error:
                 raise flow_error(error, entry.name) from None
             self._settle(entry.definition.topic)
-            for definition in inputs:
+            for definition in (i for i in inputs if i.kind is Kind.STREAM):
                 end = self.admin.end_offsets(definition.topic)
                 self._reports.append(Report(definition, {}, end, None))
 

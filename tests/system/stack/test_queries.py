@@ -35,7 +35,12 @@ def test_insert_pull_push_and_history_tell_the_same(trips):
     assert pulled.out == "n\n2\n"
     looked_up = trips.http.get("/v1/tables/trips_by_city/rows", params={"city": "Basel"}).json()
     assert looked_up["rows"] == [{"city": "Basel", "n": 1, "fares": 12.0}]
-    assert looked_up["freshness"]["tables"]["trips_by_city"]["lag_records"] == 0
+
+    def lag() -> int:
+        answer = trips.http.get("/v1/tables/trips_by_city/rows", params={"city": "Basel"}).json()
+        return answer["freshness"]["tables"]["trips_by_city"]["lag_records"]
+
+    eventually(lambda: lag() == 0)
     query = "SELECT city, n FROM trips_by_city EMIT CHANGES"
     pushed = trips.sql(query, "--limit", 2, "-o", "jsonl").ok().jsonl
     assert sorted((r["city"], r["n"]) for r in pushed) == [("Basel", 1), ("Bern", 2)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from mainstem.engine.writer import BatchWriter, SourceRange
+from mainstem.engine.writer import BatchWriter, SourceRange, Split
 
 
 class Leaves(list[Any]):
@@ -29,7 +29,7 @@ def query(*texts: str) -> Any:
 
 
 def test_ranges_come_in_the_order_of_the_plan() -> None:
-    writer = BatchWriter("f.1", "out", SimpleNamespace(), stateful=False)  # type: ignore[arg-type]
+    writer = BatchWriter("f.1", "out", SimpleNamespace(), Split.BY_INPUT)  # type: ignore[arg-type]
     writer.attach(
         query(
             "KafkaBatchInputPartition(KafkaOffsetRange(shop.orders-2,0,240,None),{a=b},1)\n"

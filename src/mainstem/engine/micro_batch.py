@@ -1,0 +1,127 @@
+"""A flow in micro-batches: what Spark reads, and what becomes of each batch, by kind of flow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from mainstem.catalog.entry import Entry
+from mainstem.catalog.fingerprint import core_of
+from mainstem.config import SparkSettings
+from mainstem.definitions.flow import flow_kind
+from mainstem.definitions.model import Definition, FlowKind, Kind, Query
+from mainstem.engine.checkpoints import Checkpoints
+from mainstem.engine.compile import compile_stream
+from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, read_stream
+from mainstem.engine.encode import encode
+from mainstem.engine.enrich import Enrichment
+from mainstem.engine.table_flow import Recomputation
+from mainstem.engine.tables import Tables
+from mainstem.engine.writer import BatchWriter, Making, Split
+from mainstem.log.connection import Connection
+
+_ASKED = "asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Machinery:
+    """What it takes to run micro-batches."""
+
+    spark: SparkSession
+    connection: Connection
+    settings: SparkSettings
+    checkpoints: Checkpoints
+    tables: Tables
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What Spark reads, and how the batches are made and written."""
+
+    rows: DataFrame
+    split: Split
+    making: Making | None = None
+
+
+def start_micro_batch(
+    session: SparkSession,
+    entry: Entry,
+    inputs: Sequence[Definition],
+    machinery: Machinery,
+    checkpoint: str,
+    **trigger: Any,
+) -> tuple[StreamingQuery, BatchWriter]:
+    """Starts the entry's flow, written exactly once to its topic."""
+    definition = entry.definition
+    run = _run(session, entry, inputs, machinery, checkpoint)
+    writer = BatchWriter(
+        entry.flow_id, definition.topic, machinery.connection, run.split, run.making
+    )
+    query = (
+        run.rows.writeStream.queryName(entry.flow_id)
+        .outputMode("update" if run.split is Split.BY_STATE else "append")
+        .option("checkpointLocation", checkpoint)
+        .trigger(**trigger)
+        .foreachBatch(writer)
+        .start()
+    )
+    writer.attach(query)
+    return query, writer
+
+
+def _run(
+    session: SparkSession,
+    entry: Entry,
+    inputs: Sequence[Definition],
+    machinery: Machinery,
+    checkpoint: str,
+) -> _Run:
+    definition, connection = entry.definition, machinery.connection
+    query = definition.query
+    assert query is not None
+    limit = machinery.settings.max_records_per_batch
+    tables, checkpoints = machinery.tables, machinery.checkpoints
+    match flow_kind(inputs):
+        case FlowKind.STREAM:
+            rows = compile_stream(session, definition, inputs, connection, limit)
+            split = Split.BY_STATE if query.aggregates else Split.BY_INPUT
+            return _Run(encode(rows, definition), split)
+        case FlowKind.ENRICH:
+            rows = _stream_of(session, definition, query, inputs, connection, limit)
+            enrichment = Enrichment(entry, inputs, tables, checkpoints, checkpoint)
+            return _Run(rows, Split.WHOLE, enrichment)
+        case FlowKind.TABLE:
+            _begin_anew_if_changed(entry, checkpoints, checkpoint)
+            rows = read_signals(session, inputs, connection)
+            making = Recomputation(entry, inputs, tables, checkpoints, checkpoint, connection)
+            return _Run(rows, Split.WHOLE, making)
+
+
+def _begin_anew_if_changed(entry: Entry, checkpoints: Checkpoints, folder: str) -> None:
+    """A changed table flow reads its tables from the beginning, and writes what is different.
+
+    Its checkpoint is a position only. Crash at any point: the note is not there, so it begins anew.
+    """
+    core = core_of(entry.fingerprint)
+    if checkpoints.read_note(folder, _ASKED, 0) != core:
+        checkpoints.delete(folder)
+        checkpoints.write_note(folder, _ASKED, 0, core)
+
+
+def _stream_of(
+    session: SparkSession,
+    definition: Definition,
+    query: Query,
+    inputs: Sequence[Definition],
+    connection: Connection,
+    limit: int,
+) -> DataFrame:
+    """The only stream among the inputs, decoded."""
+    [stream] = [source for source in inputs if source.kind is Kind.STREAM]
+    metadata = mentioned_metadata(query.columns_read)
+    intake = Intake(connection, start=definition.start, max_records=limit, metadata=metadata)
+    return read_stream(session, stream, intake)
