@@ -77,6 +77,11 @@ class Pull:
 
         Without parameters (None) a `%` in the text means itself.
         """
+        return await self._readers.when_served(lambda: self._query(sql, tables, parameters))
+
+    async def _query(
+        self, sql: str, tables: Sequence[str], parameters: Parameters | None
+    ) -> Answer:
         text = f"SELECT * FROM (\n{sql}\n) AS answer LIMIT {self._max_rows + 1}"
         as_of = iso_utc(self._clock.now())
         async with self._readers.snapshot() as connection, connection.pipeline():
@@ -97,6 +102,9 @@ class Pull:
 
     async def lookup(self, definition: Definition, equal: Mapping[str, str]) -> bytes:
         """Rows whose columns have these values, given as text: `{"rows": [...], ...}` as bytes."""
+        return await self._readers.when_served(lambda: self._lookup(definition, equal))
+
+    async def _lookup(self, definition: Definition, equal: Mapping[str, str]) -> bytes:
         found = self._lookups.get((definition.name, tuple(equal)))
         if found is None or found.definition is not definition:
             found = _Lookup(definition, tuple(equal), self._max_rows)

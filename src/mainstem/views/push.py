@@ -31,7 +31,7 @@ from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import Reader
 from mainstem.views.changes import Change, Evaluated, Evaluation, Selection
-from mainstem.views.readers import Readers, translate
+from mainstem.views.readers import AsyncConnection, Readers, translate
 from mainstem.views.times import iso_utc
 from mainstem.views.tokens import Token
 from mainstem.views.values import json_names
@@ -236,14 +236,15 @@ class _Run:
 
     async def _snapshot(self) -> AsyncGenerator[Event, None]:
         known: set[str] = set()
-        async with self._push._readers.snapshot() as connection:
-            cursor = await connection.execute(
-                "SELECT partition, next_offset FROM _mainstem.offsets WHERE view = $1",
-                [self._entry.name],
-            )
-            offsets = {int(p): int(o) for p, o in await cursor.fetchall()}
-            if not offsets:
-                raise MainstemError("VIEW_NOT_READY", name=self._entry.name)
+        readers = self._push._readers
+
+        async def begun() -> None:
+            async with readers.single() as connection:
+                await self._position(connection)
+
+        await readers.when_served(begun)
+        async with readers.snapshot() as connection:
+            offsets = await self._position(connection)
             async with psycopg.AsyncRawServerCursor(connection, "snapshot") as rows:
                 await rows.execute(self._evaluation.snapshot)
                 while page := await rows.fetchmany(_PAGE):
@@ -256,6 +257,17 @@ class _Run:
                     self._check_current()
         self._offsets = offsets
         self._known = known if len(known) <= _MOST_KNOWN_KEYS else None
+
+    async def _position(self, connection: AsyncConnection) -> dict[int, int]:
+        """Where the table's view is in its topic."""
+        cursor = await connection.execute(
+            "SELECT partition, next_offset FROM _mainstem.offsets WHERE view = $1",
+            [self._entry.name],
+        )
+        offsets = {int(p): int(o) for p, o in await cursor.fetchall()}
+        if not offsets:
+            raise MainstemError("VIEW_NOT_READY", name=self._entry.name)
+        return offsets
 
     # -- the changes
 

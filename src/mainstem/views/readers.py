@@ -6,9 +6,11 @@ Values come as pieces of JSON text (see `values`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
@@ -20,7 +22,11 @@ from mainstem.views.values import load_as_json
 
 AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
 
+T = TypeVar("T")
+
 _WAIT_SECONDS = 5.0
+_NEW_VIEW_SECONDS = 5.0
+_ASK_AGAIN_SECONDS = 0.1
 _SNAPSHOT_IDLE_SECONDS = 60
 
 
@@ -61,6 +67,17 @@ class Readers:
         """A read-only transaction in which all statements see the same state."""
         async with self._translated(), self._snapshot.connection() as connection:
             yield connection
+
+    async def when_served(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What `ask` gives; while that is VIEW_NOT_READY, a new table gets a moment to appear."""
+        deadline = time.monotonic() + _NEW_VIEW_SECONDS
+        while True:
+            try:
+                return await ask()
+            except MainstemError as error:
+                if error.code != "VIEW_NOT_READY" or time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
     async def ping(self) -> None:
         """Return when PostgreSQL answers; VIEW_STORE_UNREACHABLE when it does not."""
