@@ -71,13 +71,9 @@ def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
     definitions = [s.definition for s in parse(SQL) if isinstance(s, Create)]
     clicks, filtered, counted = definitions
     clicks = replace(clicks, topic=topic)
-    machinery = Machinery(
-        spark,
-        connection,
-        settings,
-        Checkpoints(spark, str(folder)),
-        Tables(spark, connection, admin),
-    )
+    checkpoints = Checkpoints(spark, str(folder))
+    tables = Tables(spark, connection, admin, checkpoints)
+    machinery = Machinery(spark, connection, settings, checkpoints, tables)
     bench = _Bench(spark, connection, admin, clicks, folder, machinery)
     ways: list[tuple[str, Callable[[], None]]] = [
         ("filter by hand", lambda: bench.by_hand(filtered, _filter)),

@@ -21,22 +21,29 @@ class Checkpoints:
 
     def folder(self, entry: Entry) -> str:
         """The folder of a flow's generation."""
-        if "://" in self._root:
-            return f"{self._root.rstrip('/')}/{entry.flow_id}"
-        return str(PurePosixPath(self._root) / entry.flow_id)
+        return self.inside(entry.flow_id)
 
-    def older(self, entry: Entry) -> list[str]:
-        """Folders of other generations of the flow: what a rebuild has yet to clear away."""
-        path = self._path(self._root)
+    def inside(self, name: str) -> str:
+        """A place beside the folders of the flows."""
+        if "://" in self._root:
+            return f"{self._root.rstrip('/')}/{name}"
+        return str(PurePosixPath(self._root) / name)
+
+    def folders(self, folder: str) -> list[str]:
+        """The folders in a folder; none when there is no such folder."""
+        path = self._path(folder)
         files = self._files(path)
         if not files.exists(path):
             return []
+        return [str(status.getPath().toString()) for status in files.listStatus(path)]
+
+    def older(self, entry: Entry) -> list[str]:
+        """Folders of other generations of the flow: what a rebuild has yet to clear away."""
         found = []
-        for status in files.listStatus(path):
-            folder = status.getPath()
-            name, _, generation = str(folder.getName()).rpartition(".")
+        for folder in self.folders(self._root):
+            name, _, generation = PurePosixPath(folder).name.rpartition(".")
             if name == entry.name and generation != str(entry.generation):
-                found.append(str(folder.toString()))
+                found.append(folder)
         return found
 
     def delete(self, folder: str) -> None:

@@ -117,13 +117,6 @@ def read_batch(
     return _good_rows(_parse(raw, definition, set(metadata)))
 
 
-def read_latest(spark: SparkSession, topic: str, connection: Connection) -> DataFrame:
-    """The last record of each key of a topic as it is now, `key` and `value`, deletes left out."""
-    raw = _load_range(spark, topic, connection, (), "earliest", "latest")
-    last = raw.groupBy("key").agg(F.max_by("value", "offset").alias("value"))
-    return last.filter(F.col("value").isNotNull())
-
-
 def read_signals(
     session: SparkSession, inputs: Sequence[Definition], connection: Connection
 ) -> DataFrame:

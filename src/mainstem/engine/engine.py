@@ -83,14 +83,15 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
         closing.callback(keeper.stop)
         background = Background()
         closing.callback(background.close)
+        checkpoints = Checkpoints(spark, setup.checkpoints)
         services = FlowServices(
             spark=spark,
             connection=setup.connection,
             admin=admin,
             keeper=keeper,
             settings=setup.settings.spark,
-            checkpoints=Checkpoints(spark, setup.checkpoints),
-            tables=Tables(spark, setup.connection, admin),
+            checkpoints=checkpoints,
+            tables=Tables(spark, setup.connection, admin, checkpoints),
             clock=clock,
             in_background=background,
         )

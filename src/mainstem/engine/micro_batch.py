@@ -97,7 +97,7 @@ def _run(
         case FlowKind.TABLE:
             _begin_anew_if_changed(entry, checkpoints, checkpoint)
             rows = read_signals(session, inputs, connection)
-            making = Recomputation(entry, inputs, tables, checkpoints, checkpoint, connection)
+            making = Recomputation(entry, inputs, tables, checkpoints, checkpoint)
             return _Run(rows, Split.WHOLE, making)
 
 

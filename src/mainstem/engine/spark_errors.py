@@ -14,7 +14,8 @@ from mainstem.log.wire import error_from_document, error_to_document
 from mainstem.vocabulary import SourceLocation
 
 _LONGEST = 500
-_MARK = "=mainstem="
+MARK = "=mainstem="
+"""Around an error of ours inside the text of one of Spark's."""
 _POSITION = re.compile(r";?\s*line \d+,? pos \d+.*", re.DOTALL)
 _LEAD = re.compile(r"^(: |Caused by: )")
 _JAVA_CLASS = re.compile(r"^(\w+\.)+[\w$]+: ")
@@ -87,7 +88,7 @@ def short(error: BaseException) -> str:
 
 def task_failure(error: MainstemError) -> str:
     """Our error as a text that `flow_error` finds again inside Spark's own."""
-    return f"{_MARK}{json.dumps(error_to_document(error))}{_MARK}"
+    return f"{MARK}{json.dumps(error_to_document(error))}{MARK}"
 
 
 def retold(error: BaseException) -> str:
@@ -97,7 +98,7 @@ def retold(error: BaseException) -> str:
 
 
 def _from_task(text: str) -> MainstemError | None:
-    match = re.search(f"{_MARK}(.*?){_MARK}", text, re.DOTALL)
+    match = re.search(f"{MARK}(.*?){MARK}", text, re.DOTALL)
     return None if match is None else error_from_document(json.loads(match.group(1)))
 
 

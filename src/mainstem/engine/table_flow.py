@@ -12,24 +12,25 @@ What happens to a batch:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import Definition
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_static, into
-from mainstem.engine.decode import read_latest
 from mainstem.engine.encode import encode
+from mainstem.engine.spark_errors import MARK
 from mainstem.engine.tables import Tables
-from mainstem.errors import MainstemError
-from mainstem.log.connection import Connection
+
+_VISIBLE_SECONDS = 10.0
 
 
 class Recomputation:
-    """What a table flow makes of each batch; remembers the answer that is in the log."""
+    """What a table flow makes of each batch."""
 
     def __init__(
         self,
@@ -38,7 +39,6 @@ class Recomputation:
         tables: Tables,
         checkpoints: Checkpoints,
         folder: str,
-        connection: Connection,
     ) -> None:
         query = entry.definition.query
         assert query is not None
@@ -48,36 +48,47 @@ class Recomputation:
         self._tables = tables
         self._checkpoints = checkpoints
         self._folder = folder
-        self._connection = connection
-        self._in_log: DataFrame | None = None
-        self._answer: DataFrame | None = None
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
         """Key and value of the records to write; a value of null deletes."""
         session = batch.sparkSession
+        definition = self._definition
         ends = self._checkpoints.batch_end(self._folder, batch_id)
         rows = {
             source: into(session, self._tables.at(source, ends.get(source.topic, {})))
             for source in self._inputs
         }
-        asked = encode(compile_static(session, self._query, rows), self._definition)
-        by_key = asked.groupBy("key").agg(F.first("value").alias("value"), F.count("*").alias("n"))
-        answer = self._answer = by_key.localCheckpoint(eager=True)
-        for double in answer.filter("n > 1").limit(1).collect():
-            raise MainstemError(
-                "DUPLICATE_KEY",
-                name=self._definition.name,
-                key=bytes(double.key).decode(),
-                count=double.n,
-            )
-        if self._in_log is None:
-            topic = self._definition.topic
-            latest = read_latest(session, topic, self._connection)
-            self._in_log = latest.localCheckpoint(eager=True)
-        before = into(session, self._in_log).select("key", F.col("value").alias("before"))
-        joined = answer.select("key", "value").join(before, "key", "full_outer")
-        return joined.filter(~F.col("value").eqNullSafe(F.col("before"))).select("key", "value")
+        answer = encode(compile_static(session, self._query, rows), definition)
+        in_log = into(session, self._tables.at(definition, self._end_of_result()))
+        before = encode(in_log, definition).select("key", F.col("value").alias("before"))
+        by_key = answer.groupBy("key").agg(F.first("value").alias("value"), F.count("*").alias("n"))
+        joined = by_key.join(before, "key", "full_outer")
+        different = ~F.col("value").eqNullSafe(F.col("before"))
+        single = F.when(F.col("n") > 1, self._complaint()).otherwise(F.col("value"))
+        return joined.filter(different | (F.col("n") > 1)).select("key", single.alias("value"))
 
     def written(self) -> None:
-        """The batch is in the log."""
-        self._in_log, self._answer = self._answer, None
+        """Nothing to do: what was written is read from the log."""
+
+    def _end_of_result(self) -> dict[int, int]:
+        """Where the result's topic ends; the last batch's records are seen a moment late."""
+        deadline = time.monotonic() + _VISIBLE_SECONDS
+        while True:
+            end = self._tables.ends(self._definition)
+            if end == self._tables.ends(self._definition, committed=False):
+                return dict(end)
+            if time.monotonic() > deadline:
+                return dict(end)  # what is not seen is written again, as it is
+            time.sleep(0.01)
+
+    def _complaint(self) -> Column:
+        """Two rows with one key: an error, when Spark gets to such a row."""
+        params = F.struct(
+            F.lit(self._definition.name).alias("name"),
+            F.col("key").cast("string").alias("key"),
+            F.col("n").alias("count"),
+        )
+        document = F.to_json(
+            F.struct(F.lit("DUPLICATE_KEY").alias("title"), params.alias("params"))
+        )
+        return F.raise_error(F.concat(F.lit(MARK), document, F.lit(MARK))).cast("binary")

@@ -1,23 +1,27 @@
-"""Tables as they are at given offsets of their topics, kept in Spark's memory.
+"""Tables as they are at given offsets of their topics, kept where flows can read them fast.
 
 A table is read from the log once. From then on only what is new is read: `base` holds the rows at
-some offsets, `changes` what has happened to rows since. A table at an offset is the base without
-the rows that have changed, and the last change of each of those. When the changes have become many,
-the older half of them goes into the base; so flows that lag a little still find what they ask for.
+some offsets, as columns in files beside the checkpoints; `changes` what has happened to rows since.
+A table at an offset is the base without the rows that have changed, and the last change of each of
+those. When the changes have become many, the older half of them goes into a new base; so flows that
+lag a little still find what they ask for. An engine that starts takes up the base that it finds.
 """
 
 from __future__ import annotations
 
+import json
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mainstem.definitions.model import Definition
+from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.decode import read_changes
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -25,15 +29,28 @@ from mainstem.vocabulary import Offsets
 
 _LEAST_CHANGES_TO_MERGE = 20_000
 _SHARE_TO_MERGE = 0.1
+_READERS_SECONDS = 600.0
+"""How long a batch may read what newer files have taken the place of."""
+_ABOUT = "about"
+
+
+@dataclass(frozen=True)
+class _Base:
+    """The rows of a table at some offsets, in a folder of their own."""
+
+    identity: str
+    end: Offsets
+    rows: DataFrame
+    count: int
+    folder: str
 
 
 @dataclass(frozen=True)
 class _Held:
-    """What is in memory of one table; a new one takes its place, so readers keep theirs."""
+    """A base and what has changed since; a new one takes its place, so readers keep theirs."""
 
     definition: Definition
-    base: DataFrame
-    base_end: Offsets
+    base: _Base
     changes: DataFrame
     changes_rows: int
     end: Offsets
@@ -41,89 +58,167 @@ class _Held:
     """Where the changes were half as many as now."""
 
 
+@dataclass
+class _Retired:
+    """What is of no use but to batches that still run."""
+
+    folders: list[tuple[float, str]] = field(default_factory=list)
+    changes: list[tuple[float, DataFrame]] = field(default_factory=list)
+
+
 class Tables:
     """The tables that flows of one engine read. Safe to use from several threads."""
 
-    def __init__(self, spark: SparkSession, connection: Connection, admin: Admin) -> None:
+    def __init__(
+        self, spark: SparkSession, connection: Connection, admin: Admin, checkpoints: Checkpoints
+    ) -> None:
         self._spark = spark
         self._connection = connection
         self._admin = admin
+        self._checkpoints = checkpoints
         self._held: dict[str, _Held] = {}
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._retired: dict[str, _Retired] = defaultdict(_Retired)
 
-    def ends(self, definition: Definition) -> Offsets:
+    def ends(self, definition: Definition, *, committed: bool = True) -> Offsets:
         """Where the table's topic ends now."""
-        return self._admin.end_offsets(definition.topic)
+        return self._admin.end_offsets(definition.topic, committed=committed)
 
     def at(self, definition: Definition, end: Offsets) -> DataFrame:
         """The table's rows at these offsets."""
-        begin = self._admin.begin_offsets(definition.topic)
-        with self._locks[definition.topic]:
-            held = self._held.get(definition.topic)
-            if held is None or not _fits(held, definition, begin):
-                held = self._load(definition, begin, end)
+        topic = definition.topic
+        begin = self._admin.begin_offsets(topic)
+        identity = self._identity(definition)
+        with self._locks[topic]:
+            held = self._held.get(topic) or self._found(definition, identity)
+            if held is None or not _fits(held, identity, begin):
+                held = self._load(definition, identity, begin, end)
             elif any(offset > held.end.get(p, 0) for p, offset in end.items()):
                 held = self._advance(held, end)
-            self._held[definition.topic] = held
-        if any(offset < held.base_end.get(p, 0) for p, offset in end.items()):
-            return _rows(self._load(definition, begin, end), end)  # a replay from long ago
+            self._held[topic] = held
+            self._clear(topic)
+            if any(offset < held.base.end.get(p, 0) for p, offset in end.items()):
+                # a replay from long ago
+                changes = read_changes(self._spark, definition, self._connection, begin, end)
+                return _columns(_latest(changes).filter(~F.col("_gone")), definition)
         return _rows(held, end)
 
     def forget(self, topic: str) -> None:
-        """Drops what is in memory of a table."""
+        """Lets go of what is in memory of a table; the next reader takes it up again."""
         with self._locks[topic]:
             self._held.pop(topic, None)
 
-    def _load(self, definition: Definition, begin: Offsets, end: Offsets) -> _Held:
+    def _identity(self, definition: Definition) -> str:
+        """Equal for one topic read in one way."""
+        columns = [[c.name, c.type] for c in definition.columns]
+        return json.dumps([self._admin.topic_id(definition.topic), columns, definition.key])
+
+    def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> _Held:
+        """The table from the beginning of its topic."""
         end = {p: max(o, begin.get(p, 0)) for p, o in end.items()}
         changes = read_changes(self._spark, definition, self._connection, begin, end)
-        base = _kept(_latest(changes).filter(~F.col("_gone")))
-        none = self._spark.createDataFrame([], changes.schema)
-        return _Held(definition, base, end, none, 0, end, end)
+        base = self._write(
+            definition.topic, identity, _latest(changes).filter(~F.col("_gone")), end
+        )
+        return self._begun(definition, base)
+
+    def _found(self, definition: Definition, identity: str) -> _Held | None:
+        """The newest base that an earlier run of the engine has left, if it is of this table."""
+        folders = sorted(self._checkpoints.folders(self._home(definition.topic)))
+        found = None
+        for folder in reversed(folders):
+            about = self._checkpoints.read_note(folder, _ABOUT, 0) if found is None else None
+            document = json.loads(about) if about else {}
+            if document.get("identity") == identity:
+                end = {int(p): o for p, o in document["end"].items()}
+                rows = self._spark.read.parquet(f"{folder}/rows")
+                base = _Base(identity, end, rows, document["count"], folder)
+                found = self._begun(definition, base)
+            else:
+                self._checkpoints.delete(folder)
+        return found
+
+    def _begun(self, definition: Definition, base: _Base) -> _Held:
+        nothing = read_changes(self._spark, definition, self._connection, base.end, base.end).limit(
+            0
+        )
+        none = self._spark.createDataFrame([], nothing.schema)
+        return _Held(definition, base, none, 0, base.end, base.end)
 
     def _advance(self, held: _Held, end: Offsets) -> _Held:
         """What is held, brought up to `end`."""
         end = {p: max(end.get(p, 0), held.end.get(p, 0)) for p in {*end, *held.end}}
         start = {p: held.end.get(p, 0) for p in end}
         new = read_changes(self._spark, held.definition, self._connection, start, end)
-        changes = _kept(held.changes.unionByName(new).coalesce(2))
+        changes = held.changes.unionByName(new).coalesce(2).localCheckpoint(eager=True)
+        self._retire(held)
         rows = changes.count()
         middle = held.end if held.changes_rows < rows / 2 else held.middle
         held = replace(held, changes=changes, changes_rows=rows, end=end, middle=middle)
-        if rows > _LEAST_CHANGES_TO_MERGE and rows > held.base.count() * _SHARE_TO_MERGE:
-            held = _merged(held)
+        if rows > max(_LEAST_CHANGES_TO_MERGE, held.base.count * _SHARE_TO_MERGE):
+            held = self._merged(held)
         return held
 
+    def _merged(self, held: _Held) -> _Held:
+        """The changes up to the middle become part of the base."""
+        topic, middle = held.definition.topic, held.middle
+        rows = _with_changes(held.base.rows, held.changes.filter(_is_before(middle)))
+        base = self._write(topic, held.base.identity, rows, middle)
+        self._retired[topic].folders.append((time.monotonic(), held.base.folder))
+        later = held.changes.filter(~_is_before(middle)).coalesce(2).localCheckpoint(eager=True)
+        self._retire(held)
+        count = later.count()
+        return replace(held, base=base, changes=later, changes_rows=count, middle=held.end)
 
-def _fits(held: _Held, definition: Definition, begin: Offsets) -> bool:
+    def _write(self, topic: str, identity: str, rows: DataFrame, end: Offsets) -> _Base:
+        """A new base. Crash before its note is written: the folder is of no use, and goes."""
+        folder = f"{self._home(topic)}/{time.time_ns()}"
+        rows.write.parquet(f"{folder}/rows")
+        written = self._spark.read.parquet(f"{folder}/rows")
+        count = written.count()
+        about = json.dumps({"identity": identity, "end": end, "count": count})
+        self._checkpoints.write_note(folder, _ABOUT, 0, about)
+        return _Base(identity, end, written, count, folder)
+
+    def _home(self, topic: str) -> str:
+        return self._checkpoints.inside(f"_tables/{topic}")
+
+    def _retire(self, held: _Held) -> None:
+        if held.changes_rows:
+            self._retired[held.definition.topic].changes.append((time.monotonic(), held.changes))
+
+    def _clear(self, topic: str) -> None:
+        """Removes what no batch reads any more: Spark alone would do so some time, or never."""
+        retired, limit = self._retired[topic], time.monotonic() - _READERS_SECONDS
+        while retired.folders and retired.folders[0][0] < limit:
+            self._checkpoints.delete(retired.folders.pop(0)[1])
+        while retired.changes and retired.changes[0][0] < limit:
+            release(retired.changes.pop(0)[1])
+
+
+def release(kept: DataFrame) -> None:
+    """Frees what `localCheckpoint` has kept."""
+    kept._jdf.queryExecution().analyzed().rdd().unpersist(False)
+
+
+def _fits(held: _Held, identity: str, begin: Offsets) -> bool:
     """False when the table is another one now, or its topic was emptied."""
-    same = (held.definition.columns, held.definition.key) == (definition.columns, definition.key)
+    same = held.base.identity == identity
     return same and all(held.end.get(p, 0) >= offset for p, offset in begin.items())
 
 
-def _merged(held: _Held) -> _Held:
-    """The changes up to the middle become part of the base."""
-    middle = held.middle
-    base = _kept(_with_changes(held.base, _before(held.changes, middle)))
-    changes = _kept(held.changes.filter(~_is_before(middle)).coalesce(2))
-    return replace(
-        held,
-        base=base,
-        base_end=middle,
-        changes=changes,
-        changes_rows=changes.count(),
-        middle=held.end,
-    )
-
-
 def _rows(held: _Held, end: Offsets) -> DataFrame:
-    rows = held.base
+    rows = held.base.rows
     if held.changes_rows:
         changes = held.changes
         if dict(end) != dict(held.end):
-            changes = _before(changes, end)
-        rows = _with_changes(held.base, changes)
-    return rows.select(*(F.col(f"`{c.name}`") for c in held.definition.columns))
+            changes = changes.filter(_is_before(end))
+        rows = _with_changes(rows, changes)
+    return _columns(rows, held.definition)
+
+
+def _columns(rows: DataFrame, definition: Definition) -> DataFrame:
+    return rows.select(*(F.col(f"`{column.name}`") for column in definition.columns))
 
 
 def _with_changes(base: DataFrame, changes: DataFrame) -> DataFrame:
@@ -139,15 +234,6 @@ def _latest(changes: DataFrame) -> DataFrame:
     return last.select("_last.*")
 
 
-def _before(changes: DataFrame, end: Mapping[int, int]) -> DataFrame:
-    return changes.filter(_is_before(end))
-
-
 def _is_before(end: Mapping[int, int]) -> Column:
     tests = [(F.col("_partition") == p) & (F.col("_offset") < o) for p, o in end.items()]
     return reduce(lambda one, other: one | other, tests, F.lit(False))
-
-
-def _kept(rows: DataFrame) -> DataFrame:
-    """The rows, computed and kept, without the way that they came about."""
-    return rows.localCheckpoint(eager=True)

@@ -15,6 +15,7 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
+    TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -104,6 +105,12 @@ class Admin:
             return None
         config = self._configs([name]).get(name)
         return None if config is None else _info(found, config)
+
+    def topic_id(self, name: str) -> str:
+        """What tells a topic from another one that had its name before."""
+        wanted = TopicCollection([name])
+        futures = self._client.describe_topics(wanted, request_timeout=self._timeout)
+        return str(self._result(futures[name], "to describe", name).topic_id)
 
     def ensure_topic(self, spec: TopicSpec) -> bool:
         """Make the topic and wait until it can be written to; False when it was there before.

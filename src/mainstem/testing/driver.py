@@ -74,12 +74,10 @@ class Driver:
         self._settings = SparkSettings()
         self._answers = Answers(self.spark, self.connection, self._settings)
         self._reports: list[Report] = []
+        checkpoints = Checkpoints(self.spark, str(self.folder))
+        tables = Tables(self.spark, self.connection, self.admin, checkpoints)
         self._machinery = Machinery(
-            self.spark,
-            self.connection,
-            self._settings,
-            Checkpoints(self.spark, str(self.folder)),
-            Tables(self.spark, self.connection, self.admin),
+            self.spark, self.connection, self._settings, checkpoints, tables
         )
 
     def apply(self, sql: str, *, drop_missing: bool = False) -> Plan:
