@@ -28,6 +28,9 @@ METADATA_COLUMNS: dict[str, str] = {
 }
 """Columns that every stream has beside its own, and their Spark types."""
 
+HIDDEN_PREFIX = "_mainstem_"
+"""Columns with such names exist inside the engine only."""
+
 
 def group_of(flow: str) -> str:
     """The consumer group under which every Kafka tool sees the flow's position."""

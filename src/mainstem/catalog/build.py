@@ -21,6 +21,7 @@ from mainstem.catalog.plan import (
 from mainstem.definitions.flow import check_flow, flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind
 from mainstem.definitions.resolve import order, resolve
+from mainstem.definitions.state import keeps_state, streams_in_order
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import Column
 
@@ -254,7 +255,11 @@ class _Planner:
         if flow_kind(inputs) is FlowKind.TABLE and _shape(old) == _shape(new):
             # asked anew, the differences are written; but keys would move to other partitions
             return bool(new.partitions) and old.partitions != new.partitions
-        keeps = new.kind is Kind.TABLE or new.query.aggregates or _aggregates(old)
+        before = self._known_inputs(old)
+        if streams_in_order(old, before) != streams_in_order(new, inputs):
+            return True
+        kept = keeps_state(new, inputs) or keeps_state(old, before)
+        keeps = new.kind is Kind.TABLE or kept
         if not keeps:
             return False
         if new.kind is Kind.TABLE and new.partitions and old.partitions != new.partitions:
@@ -270,6 +275,11 @@ class _Planner:
             if "*" in read or read & touched:
                 return True
         return False
+
+    def _known_inputs(self, definition: Definition) -> list[Definition]:
+        """What a definition of the catalog reads there."""
+        names = definition.query.inputs if definition.query else ()
+        return [entry.definition for name in names if (entry := self.catalog.get(name))]
 
     def _check_foreign_records(self, definition: Definition) -> None:
         """A flow has its topic for itself: it may not mix with, nor empty, what others wrote."""
@@ -309,7 +319,3 @@ class _Planner:
 
 def _shape(definition: Definition) -> tuple[object, ...]:
     return definition.columns, definition.key
-
-
-def _aggregates(definition: Definition) -> bool:
-    return definition.query is not None and definition.query.aggregates

@@ -51,6 +51,8 @@ def own_parts(definition: Definition) -> dict[str, Any]:
         "watermark": definition.watermark,
         "latency": definition.lane,
         "query": definition.query.canonical if definition.query else None,
+        "emit": "final" if definition.final else "changes",
+        "deduplicate": [*(name.lower() for name in definition.deduplicate), definition.within],
     }
 
 

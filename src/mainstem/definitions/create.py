@@ -170,14 +170,10 @@ def _derived(cursor: Cursor, common: dict[str, Any], key: tuple[str, ...]) -> De
     if not (cursor.at("SELECT") or cursor.at("WITH") or cursor.at("(")):
         raise cursor.unexpected("SELECT")
     tokens = cursor.rest
-    if [token.upper for token in tokens[-2:-1]] == ["EMIT"]:
-        raise cursor.source.error(
-            "NOT_SUPPORTED",
-            tokens[-2].start,
-            what=f"EMIT {tokens[-1].upper}",
-            where="a definition",
-            advice="Leave it out: a table emits every change.",
-        )
+    emit = [token.upper for token in tokens[-2:]]
+    if emit in (["EMIT", "FINAL"], ["EMIT", "CHANGES"]):
+        common["final"] = emit == ["EMIT", "FINAL"]
+        tokens = tokens[:-2]
     query, parsed = read_query(cursor.source, tokens, definition=True)
     check_query(parsed)
     if common["kind"] is Kind.TABLE:

@@ -9,11 +9,11 @@ from sqlglot import exp
 from mainstem.definitions.asked import Asked
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.enrich_rules import check_enrich_flow
-from mainstem.definitions.grouping import many_groupings, shape_of
+from mainstem.definitions.grouping import Shape, many_groupings, shape_of
 from mainstem.definitions.model import Definition, FlowKind, Kind, Lane, Query
 from mainstem.definitions.query import one_row, parameters
 from mainstem.definitions.relations import relations
-from mainstem.definitions.stream_rules import check_stream_flow
+from mainstem.definitions.stream_rules import check_no_stream_options, check_stream_flow
 from mainstem.definitions.table_rules import check_table_flow
 from mainstem.errors import MainstemError
 
@@ -51,6 +51,8 @@ def check_flow(definition: Definition, inputs: Sequence[Definition]) -> None:
         return
     asked = Asked.of(definition.query)
     kind = flow_kind(inputs)
+    if kind is not FlowKind.STREAM:
+        check_no_stream_options(asked, definition)
     if definition.lane is Lane.REAL_TIME and kind is not FlowKind.STREAM:
         raise MainstemError(
             "REALTIME_NOT_POSSIBLE",
@@ -60,7 +62,7 @@ def check_flow(definition: Definition, inputs: Sequence[Definition]) -> None:
         )
     match kind:
         case FlowKind.STREAM:
-            check_stream_flow(asked, definition.kind)
+            check_stream_flow(asked, definition, inputs)
         case FlowKind.ENRICH:
             check_enrich_flow(asked, inputs)
         case FlowKind.TABLE:
@@ -74,7 +76,7 @@ def table_key(
 
     None: the text alone does not tell it.
     """
-    shape = shape_of(parsed)
+    shape = Shape() if one_row(parsed) else shape_of(parsed)
     if many_groupings(parsed.tree) or (not shape.groups and not one_row(parsed)):
         return declared or None
     if shape.missing:

@@ -50,7 +50,11 @@ class Query:
     location: SourceLocation
     """Where `text` begins."""
     aggregates: bool = False
-    """True when it groups or aggregates, so that its flow keeps state."""
+    """True when it groups or aggregates."""
+    joins: bool = False
+    """True when it joins what it reads, to itself or to each other."""
+    distinct: bool = False
+    """True for SELECT DISTINCT; not for one inside the query."""
     group_keys: tuple[str, ...] = ()
     """Output names of the grouping columns, in the order of the SELECT list."""
     columns_read: tuple[str, ...] = ()
@@ -83,6 +87,12 @@ class Definition:
     """Least time between two micro-batches, such as `1 second`; None: the default."""
     start: str = "earliest"
     """Where a new flow begins in its inputs: `earliest` or `latest`."""
+    final: bool = False
+    """EMIT FINAL: a row is written once, when its window closes; else at every change."""
+    deduplicate: tuple[str, ...] = ()
+    """Columns by which a derived stream leaves out records that came before."""
+    within: str | None = None
+    """How far apart in event time two such records may be; None: however far."""
     comment: str | None = None
 
     @property

@@ -6,7 +6,7 @@ import re
 
 from mainstem.definitions.keywords import RESERVED, words
 from mainstem.definitions.lexer import Source
-from mainstem.vocabulary import METADATA_COLUMNS
+from mainstem.vocabulary import HIDDEN_PREFIX, METADATA_COLUMNS
 
 MAX_NAME = 200
 MAX_COLUMN = 63
@@ -64,6 +64,10 @@ def check_column_name(source: Source, name: str, offset: int) -> None:
             offset,
             name=name,
             advice="Every stream has a column of this name already; use another name.",
+        )
+    if name.lower().startswith(HIDDEN_PREFIX):
+        raise source.error(
+            "RESERVED_NAME", offset, name=name, advice="The engine uses such names; use another."
         )
     if not name or len(name.encode()) > MAX_COLUMN or not name.isprintable():
         raise source.error("INVALID_NAME", offset, name=name, what="a column")

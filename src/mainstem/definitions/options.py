@@ -26,6 +26,7 @@ _INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([A-Za-z]+)\s*")
 _DECLARED = {"topic", "format", "key", "partitions", "retention", "comment"}
 _TIMES = {"event_time", "watermark"}
 _FLOW = {"latency", "trigger", "start"}
+_DERIVED_STREAM = {"deduplicate", "within"}
 
 
 def known_options(kind: Kind, derived: bool) -> tuple[str, ...]:
@@ -35,6 +36,8 @@ def known_options(kind: Kind, derived: bool) -> tuple[str, ...]:
         known |= _TIMES
     if derived:
         known |= _FLOW
+    if derived and kind is Kind.STREAM:
+        known |= _DERIVED_STREAM
     return tuple(sorted(known))
 
 
@@ -105,6 +108,10 @@ def settings(
         fields |= _field(source, name, option)
     if fields.get("lane") is Lane.REAL_TIME and "trigger" in fields:
         raise _invalid(source, "trigger", options["trigger"], "a real-time flow has no trigger")
+    if "within" in fields and "deduplicate" not in fields:
+        advice = "Add deduplicate = '...' with the columns that make a record the same."
+        problem = "there is nothing to be deduplicated"
+        raise _invalid(source, "within", options["within"], problem, advice)
     return fields
 
 
@@ -119,13 +126,15 @@ def _field(source: Source, name: str, option: Option) -> dict[str, Any]:
             if value.lower() != "json":
                 raise _invalid(source, name, option, "the format does not exist", "Use 'json'.")
             return {}
-        case "key":
+        case "key" | "deduplicate":
             names = tuple(part.strip() for part in value.split(","))
             if not all(names):
                 raise _invalid(source, name, option, "a column name is missing")
-            return {"key": names}
+            return {name: names}
         case "watermark" | "trigger":
             return {name: _interval(source, name, option)}
+        case "within":
+            return {name: _interval(source, name, option, least=1)}
         case "retention":
             forever = value.strip().lower() == "forever"
             return {name: "forever" if forever else _interval(source, name, option, least=1)}

@@ -27,6 +27,8 @@ def read_query(
         inputs=_inputs(parsed),
         location=source.location(parsed.start),
         aggregates=any(aggregates(parsed, s) for s in parsed.tree.find_all(exp.Select)),
+        joins=any(map(joined, parsed.tree.find_all(exp.Select))),
+        distinct=isinstance(parsed.tree, exp.Select) and bool(parsed.tree.args.get("distinct")),
         group_keys=tuple(out.name for out in shape_of(parsed).keys if out.name),
         columns_read=_columns_read(parsed),
     )
@@ -74,6 +76,11 @@ def aggregates(parsed: Parsed, select: exp.Select) -> bool:
         for node in part.find_all(exp.Func, exp.Any)
         if node.find_ancestor(exp.Select) is select
     )
+
+
+def joined(select: exp.Select) -> list[exp.Join]:
+    """The joins of this SELECT that bring in another relation, and not only parts of a row."""
+    return [j for j in select.args.get("joins") or () if not isinstance(j.this, exp.Lateral)]
 
 
 def one_row(parsed: Parsed) -> bool:

@@ -79,24 +79,37 @@ def replace_relations(text: str, replacement: Callable[[str], str]) -> str:
     return apply_edits(parsed, edits)
 
 
-def narrow_stars(text: str, hidden: Sequence[str]) -> str:
-    """A checked query whose stars over a stream leave out `hidden` columns that the stream has.
+def narrow_stars(text: str, hidden: Sequence[str], owners: Sequence[str]) -> str:
+    """A checked query whose stars leave out `hidden` columns, which the relations `owners` have.
 
     Metadata columns can be named, but are not part of `*`.
     """
+    having = {name.lower() for name in owners}
     source = Source(text)
     parsed = parse_query(source, source.statements()[0])
-    names = ", ".join(hidden)
     edits: list[tuple[int, int, str]] = []
     for select in parsed.tree.find_all(exp.Select):
         clause = select.args.get("from_")
-        table = clause.this if clause else None
-        if not isinstance(table, exp.Table) or cte_of(table) is not None:
-            continue
+        parts = [clause.this] if clause else []
+        parts += [join.this for join in select.args.get("joins") or ()]
+        streams = [
+            part.alias_or_name
+            for part in parts
+            if isinstance(part, exp.Table)
+            and not isinstance(part.this, exp.Func)
+            and cte_of(part) is None
+            and table_name(part).lower() in having
+        ]
         for projection in select.expressions:
             star = projection.this if isinstance(projection, exp.Column) else projection
             if not isinstance(star, exp.Star):
                 continue
+            qualifier = projection.table if isinstance(projection, exp.Column) else ""
+            of = [name for name in streams if qualifier.lower() in ("", name.lower())]
+            if not of:
+                continue
+            named = hidden if len(of) == 1 else [f"`{name}`.{c}" for name in of for c in hidden]
+            names = ", ".join(named)
             behind = star.meta["end"] + 1
             if star.args.get("except_"):
                 opening = text.index("(", behind) + 1

@@ -18,7 +18,7 @@ from mainstem.definitions.places import place_of
 from mainstem.definitions.query import aggregates, one_row, reparse
 from mainstem.definitions.relations import relations
 from mainstem.errors import MainstemError, did_you_mean
-from mainstem.vocabulary import METADATA_COLUMNS, Column
+from mainstem.vocabulary import HIDDEN_PREFIX, METADATA_COLUMNS, Column
 
 QueryClass = Literal["pull", "history", "push"]
 
@@ -78,7 +78,7 @@ def resolve(
     names = list(seen.values())
     if definition.kind is Kind.STREAM and not definition.key:
         streams = [source for source in inputs if source.kind is Kind.STREAM]
-        if len(streams) == 1:
+        if len({tuple(key.lower() for key in source.key) for source in streams}) == 1:
             definition = replace(definition, key=_kept_key(streams[0], seen))
     if definition.kind is Kind.TABLE and not definition.key:
         definition = replace(definition, key=_table_key(definition, query, inputs, seen))
@@ -185,6 +185,13 @@ def _check_output(definition: Definition, query: Query, column: Column) -> None:
             location=query.location,
             name=column.name,
             advice="Every stream has a column of this name already; give it another with AS.",
+        )
+    if column.name.lower().startswith(HIDDEN_PREFIX):
+        raise MainstemError(
+            "RESERVED_NAME",
+            location=query.location,
+            name=column.name,
+            advice="The engine uses such names; give it another with AS.",
         )
     if len(column.name.encode()) > MAX_COLUMN:
         raise MainstemError(

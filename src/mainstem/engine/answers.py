@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from mainstem.config import SparkSettings
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Lane, Query
+from mainstem.definitions.state import keeps_state
 from mainstem.engine.compile import (
     columns_of,
     compile_empty,
@@ -25,7 +26,8 @@ from mainstem.engine.compile import (
     flow_session,
 )
 from mainstem.engine.encode import JSON_OPTIONS, encode
-from mainstem.engine.realtime import obstacles, promise, streaming_complaint
+from mainstem.engine.realtime import obstacles, promise
+from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
@@ -80,10 +82,7 @@ class Answers:
         rows = compile_stream(
             session, definition, inputs, self._connection, self._settings.max_records_per_batch
         )
-        stateful = definition.query is not None and definition.query.aggregates
-        problem = streaming_complaint(rows, "update" if stateful else "append")
-        if problem is not None:
-            raise MainstemError("INVALID_QUERY", location=definition.location, problem=problem)
+        check_streaming(definition, inputs, rows)
         if definition.lane is Lane.REAL_TIME:
             reasons = obstacles(definition, rows)
             if reasons:
@@ -100,7 +99,6 @@ class Answers:
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         rows = self._compile(payload)
         kind = flow_kind(inputs)
-        stateful = definition.query is not None and definition.query.aggregates
         if kind is not FlowKind.STREAM:
             reasons = [_WHOLE_BATCH, _HOW[kind], f"cannot run in real time: {_NOT_REAL_TIME}"]
         elif definition.lane is Lane.REAL_TIME:
@@ -112,12 +110,15 @@ class Answers:
                 reasons += [f"cannot run in real time: {reason}" for reason in blocked]
             else:
                 reasons.append("could run in real time: WITH (latency = 'realtime')")
+        reasons += remembers(definition, inputs, rows)
         plan = rows._jdf.queryExecution().analyzed().toString()
         # the relation's options hold how to log in to the broker
         plan = _RELATION.sub("Kafka topic", plan)
         return {
             "lane": definition.lane.value,
-            "kind": _KINDS.get(kind, "stateful" if stateful else "stateless"),
+            "kind": _KINDS.get(
+                kind, "stateful" if keeps_state(definition, inputs) else "stateless"
+            ),
             "reasons": reasons,
             "plan": plan,
         }

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from mainstem.definitions.model import Definition, Kind, Lane, Query
 from mainstem.definitions.relations import narrow_stars, replace_relations
+from mainstem.definitions.state import keeps_state
 from mainstem.engine.decode import (
     Intake,
     mentioned_metadata,
@@ -20,8 +21,9 @@ from mainstem.engine.decode import (
     row_schema,
 )
 from mainstem.engine.spark_errors import query_error
+from mainstem.engine.streamed import as_streamed, metadata_needed, patient
 from mainstem.log.connection import Connection
-from mainstem.vocabulary import Column
+from mainstem.vocabulary import HIDDEN_PREFIX, Column
 
 
 def flow_session(spark: SparkSession, shuffle_partitions: int) -> SparkSession:
@@ -41,18 +43,21 @@ def compile_stream(
     """The streaming rows that the definition's query produces."""
     query = _query_of(definition)
     realtime = definition.lane is Lane.REAL_TIME
-    for source in inputs:
+    stateful = keeps_state(definition, inputs)
+    sources = [patient(definition, source) for source in inputs]
+    metadata = metadata_needed(query, sources, stateful=stateful)
+    for source in sources:
         intake = Intake(
             connection,
             start=definition.start,
             # a real-time batch has no end to count towards, and may not hold an observation
             max_records=None if realtime else max_records,
-            metadata=mentioned_metadata(query.columns_read),
-            watermark=query.aggregates,
+            metadata=metadata,
+            watermark=stateful,
             observed=not realtime,
         )
         read_stream(session, source, intake).createOrReplaceTempView(_view(source))
-    return run_query(session, query)
+    return as_streamed(definition, query, lambda text: run_query(session, text, metadata))
 
 
 def compile_static(
@@ -96,15 +101,22 @@ def compile_history(
     return run_query(session, query)
 
 
-def run_query(session: SparkSession, query: Query) -> DataFrame:
-    """The query, analysed by Spark; its complaints become ours, with their place."""
+def run_query(
+    session: SparkSession, query: Query, metadata: Sequence[str] | None = None
+) -> DataFrame:
+    """The query, analysed by Spark; its complaints become ours, with their place.
+
+    `metadata` are the metadata columns that the inputs have; by default, those that it mentions.
+    """
     text = query.text
     if any("." in name for name in query.inputs):
         # a temporary view has no database: a dotted name must be one quoted word
         text = replace_relations(text, _quoted)
-    hidden = mentioned_metadata(query.columns_read)
+    hidden = mentioned_metadata(query.columns_read) if metadata is None else metadata
     if hidden and "*" in query.columns_read:
-        text = narrow_stars(text, hidden)
+        views = {name: session.table(_quoted(name)).columns for name in query.inputs}
+        owners = [name for name, columns in views.items() if hidden[0] in columns]
+        text = narrow_stars(text, hidden, owners)
     try:
         return session.sql(text)
     except PySparkException as error:
@@ -113,7 +125,11 @@ def run_query(session: SparkSession, query: Query) -> DataFrame:
 
 def columns_of(rows: DataFrame) -> tuple[Column, ...]:
     """Names and types of a DataFrame's columns."""
-    return tuple(Column(f.name, f.dataType.simpleString()) for f in rows.schema.fields)
+    return tuple(
+        Column(field.name, field.dataType.simpleString())
+        for field in rows.schema.fields
+        if not field.name.startswith(HIDDEN_PREFIX)
+    )
 
 
 def _query_of(definition: Definition) -> Query:

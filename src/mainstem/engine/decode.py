@@ -20,8 +20,6 @@ from mainstem.engine.encode import row_id
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import METADATA_COLUMNS, Offsets
 
-INTAKE = "intake"
-"""Name of the observation: how many records are bad, and the newest record time."""
 _CORRUPT = "_corrupt"
 
 _TEXT = "CAST(value AS STRING)"
@@ -73,6 +71,11 @@ def mentioned_metadata(columns_read: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in METADATA_COLUMNS if name in mentioned)
 
 
+def intake_of(definition: Definition) -> str:
+    """Name of the observation of an input: how many records are bad, and the newest record time."""
+    return f"intake of {definition.name}"
+
+
 def metadata_field(name: str) -> StructField:
     """A metadata column as a field of a schema."""
     return StructField(name, DataType.fromDDL(_METADATA_TYPES[name]))
@@ -95,7 +98,7 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
         # the observation also keeps Spark from pushing the query's filter below the JSON parser,
         # which would parse every record twice
         parsed = parsed.observe(
-            INTAKE,
+            intake_of(definition),
             F.count(_CORRUPT).alias("bad"),
             F.max("_time").alias("newest"),
         )

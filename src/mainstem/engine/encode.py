@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from mainstem.definitions.model import Definition, Kind
+from mainstem.vocabulary import HIDDEN_PREFIX
 
 JSON_OPTIONS = {
     "ignoreNullFields": "false",
@@ -18,7 +19,11 @@ JSON_OPTIONS = {
 
 def encode(rows: DataFrame, definition: Definition) -> DataFrame:
     """Binary columns `key` and `value` for each row, in the order of the rows."""
-    value = F.to_json(F.struct(*(F.col(_quoted(c)) for c in rows.columns)), JSON_OPTIONS)
+    shown = [c for c in rows.columns if not c.startswith(HIDDEN_PREFIX)]
+    value = F.to_json(F.struct(*(F.col(_quoted(c)) for c in shown)), JSON_OPTIONS)
+    for name in rows.columns:
+        if name.startswith(HIDDEN_PREFIX):  # a filter: what does not pass it is deleted
+            value = F.when(F.col(name), value)
     return rows.select(
         key_of(definition).cast("binary").alias("key"), value.cast("binary").alias("value")
     )

@@ -26,7 +26,7 @@ from mainstem.catalog.entry import Entry
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind, Lane
 from mainstem.engine.compile import compile_stream, flow_session
-from mainstem.engine.decode import INTAKE
+from mainstem.engine.decode import intake_of
 from mainstem.engine.encode import encode
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.quarantine import Keeper, Report
@@ -256,15 +256,16 @@ class Flow:
         status.process_rate = _rate(progress.processedRowsPerSecond)
         status.watermark = progress.eventTime.get("watermark")
         status.event_time = progress.eventTime.get("max")
-        for operator in progress.stateOperators[:1]:
-            status.state_rows = operator.numRowsTotal
-            status.state_bytes = operator.memoryUsedBytes
-            status.late_dropped += operator.numRowsDroppedByWatermark
-        observed: Any = progress.observedMetrics.get(INTAKE)
-        bad = None if observed is None else observed.bad
+        operators = progress.stateOperators
+        if operators:
+            status.state_rows = sum(operator.numRowsTotal for operator in operators)
+            status.state_bytes = sum(operator.memoryUsedBytes for operator in operators)
+            status.late_dropped += sum(o.numRowsDroppedByWatermark for o in operators)
+        observed: Any = {d.name: progress.observedMetrics.get(intake_of(d)) for d in self.inputs}
         status.rows_in_total += progress.numInputRows
-        if observed is not None and observed.newest is not None:
-            self._newest = observed.newest.timestamp()
+        newest = [seen.newest for seen in observed.values() if seen and seen.newest]
+        if newest:
+            self._newest = max(newest).timestamp()
         committed = {}
         moved = 0
         for source in progress.sources:
@@ -276,6 +277,8 @@ class Flow:
                 moved += sum(max(0, o - start.get(p, 0)) for p, o in end.items()) if start else 0
                 for definition in self.inputs:
                     if definition.topic == topic and start != end:
+                        seen = observed[definition.name]
+                        bad = None if seen is None else seen.bad
                         self._report(definition, start, end, bad)
         if committed and (progress.numInputRows or moved):
             group = group_of(self.entry.name)

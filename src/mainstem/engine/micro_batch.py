@@ -14,6 +14,7 @@ from mainstem.catalog.fingerprint import core_of
 from mainstem.config import SparkSettings
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind, Query
+from mainstem.definitions.state import OutputMode, keeps_state, output_mode
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_stream
 from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, read_stream
@@ -45,6 +46,7 @@ class _Run:
     rows: DataFrame
     split: Split
     making: Making | None = None
+    mode: OutputMode = "append"
 
 
 def start_micro_batch(
@@ -63,7 +65,7 @@ def start_micro_batch(
     )
     query = (
         run.rows.writeStream.queryName(entry.flow_id)
-        .outputMode("update" if run.split is Split.BY_STATE else "append")
+        .outputMode(run.mode)
         .option("checkpointLocation", checkpoint)
         .trigger(**trigger)
         .foreachBatch(writer)
@@ -88,8 +90,8 @@ def _run(
     match flow_kind(inputs):
         case FlowKind.STREAM:
             rows = compile_stream(session, definition, inputs, connection, limit)
-            split = Split.BY_STATE if query.aggregates else Split.BY_INPUT
-            return _Run(encode(rows, definition), split)
+            split = Split.BY_STATE if keeps_state(definition, inputs) else Split.BY_INPUT
+            return _Run(encode(rows, definition), split, mode=output_mode(definition))
         case FlowKind.ENRICH:
             rows = _stream_of(session, definition, query, inputs, connection, limit)
             enrichment = Enrichment(entry, inputs, tables, checkpoints, checkpoint)

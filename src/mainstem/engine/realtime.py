@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.state import mentions
 from mainstem.engine.spark_errors import short
 
 CHECKPOINT_EVERY = "5 minutes"
 """A real-time batch is as long as this; each boundary stalls the flow for about a second."""
-
-_SESSION_WINDOW = re.compile(r"\bsession_window\s*\(", re.IGNORECASE)
 
 
 def obstacles(definition: Definition, rows: DataFrame) -> list[str]:
@@ -23,18 +21,20 @@ def obstacles(definition: Definition, rows: DataFrame) -> list[str]:
     found: list[str] = []
     if query is None:
         return ["it has no query"]
-    if _SESSION_WINDOW.search(query.canonical):
-        found.append("session windows are not available in Spark's real-time mode")
+    if definition.final:
+        return ["EMIT FINAL waits until windows close, and the real-time mode writes every change"]
+    # Spark finds these only when the flow runs
+    if query.joins:
+        found.append("Spark's real-time mode has no joins of streams")
+    if definition.within:
+        found.append("Spark's real-time mode has no deduplication within a time")
+    read = mentions(query)
+    if not query.joins and len(set(read)) < len(read):
+        found.append("Spark's real-time mode reads each stream once only")
     problem = streaming_complaint(rows, "update", realtime=True)
     if problem:
         found.append(problem)
     return found
-
-
-def slots_needed(input_partitions: int, shuffle_partitions: int, definition: Definition) -> int:
-    """Task slots that the flow holds all the time."""
-    stateful = definition.query is not None and definition.query.aggregates
-    return input_partitions + (shuffle_partitions if stateful else 0)
 
 
 def promise(definition: Definition) -> str:

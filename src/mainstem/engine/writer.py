@@ -49,6 +49,7 @@ SMALL_BATCH = 20_000
 """Up to this many input records a stateless batch is written by one task: one transaction.
 Part of the protocol: a replayed batch must be split as it was, so the number may not change."""
 
+_SCAN = "MicroBatchScanExec"
 _RANGE = re.compile(r"KafkaOffsetRange\(([^,()]+),(\d+),(\d+),")
 
 
@@ -180,10 +181,17 @@ class BatchWriter:
         if hasattr(execution, "streamingQuery"):
             execution = execution.streamingQuery()
         leaves = execution.lastExecution().executedPlan().collectLeaves()
-        ranges = []
+        ranges: list[SourceRange] = []
         for index in range(leaves.size()):
-            text = leaves.apply(index).inputPartitions().mkString("\n")
-            ranges += [SourceRange(p, int(s), int(e)) for p, s, e in _RANGE.findall(text)]
+            leaf = leaves.apply(index)
+            if leaf.getClass().getSimpleName() != _SCAN:
+                continue  # stands for an input that has nothing new, and has no tasks
+            text = leaf.inputPartitions().mkString("\n")
+            taken = {r.partition for r in ranges}
+            for partition, start, end in _RANGE.findall(text):
+                # a stream that is read twice, as by UNION ALL with itself, has its tasks twice
+                name = f"{partition}/{index}" if partition in taken else partition
+                ranges.append(SourceRange(name, int(start), int(end)))
         return ranges
 
 

@@ -118,6 +118,24 @@ def test_no_changes(world, sql):
 CHANGES = [
     ("stateless query", HOME, HOME.replace("/home", "/start"), [("ChangeInPlace", "home")]),
     (
+        "one more stream to read",
+        HOME,
+        HOME.replace(";", " UNION ALL SELECT user, at FROM clicks;"),
+        [("Rebuild", "home")],
+    ),
+    (
+        "from now on without duplicates",
+        HOME,
+        HOME.replace("home AS", "home WITH (deduplicate = 'user') AS"),
+        [("Rebuild", "home")],
+    ),
+    (
+        "a join instead",
+        HOME,
+        HOME.replace("WHERE", "JOIN clicks USING (user) WHERE"),
+        [("Rebuild", "home")],
+    ),
+    (
         "aggregate",
         VISITS,
         VISITS.replace("GROUP", "WHERE user > '' GROUP"),

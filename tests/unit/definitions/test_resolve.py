@@ -178,7 +178,23 @@ def test_names_of_relations_can_be_replaced(sql, replaced):
             "WITH c AS (SELECT *, _key AS k FROM s) SELECT * FROM c",
             "WITH c AS (SELECT * EXCEPT (_key), _key AS k FROM s) SELECT * FROM c",
         ),
+        (
+            "SELECT * FROM S a JOIN shop.r ON a.x = r.x",
+            "SELECT * EXCEPT (`a`._key, `r`._key) FROM S a JOIN shop.r ON a.x = r.x",
+        ),
+        (
+            "SELECT a.*, R.* EXCEPT (x) FROM s a JOIN shop.r ON a.x = r.x",
+            "SELECT a.* EXCEPT (_key), R.* EXCEPT (_key, x) FROM s a JOIN shop.r ON a.x = r.x",
+        ),
+        (
+            "SELECT *, u.* FROM s JOIN u ON s.x = u.x",
+            "SELECT * EXCEPT (_key), u.* FROM s JOIN u ON s.x = u.x",
+        ),
+        (
+            "SELECT *, t.* FROM s JOIN (SELECT 1) t",
+            "SELECT * EXCEPT (_key), t.* FROM s JOIN (SELECT 1) t",
+        ),
     ],
 )
 def test_a_star_leaves_out_metadata_columns(sql, narrowed):
-    assert narrow_stars(sql, ["_key"]) == narrowed
+    assert narrow_stars(sql, ["_key"], ["s", "shop.r"]) == narrowed

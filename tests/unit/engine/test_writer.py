@@ -19,7 +19,12 @@ class Leaves(list[Any]):
 def query(*texts: str) -> Any:
     """A query whose plan reads partitions in the given order."""
     leaves = Leaves(
-        SimpleNamespace(inputPartitions=lambda t=t: SimpleNamespace(mkString=lambda _: t))
+        SimpleNamespace(
+            getClass=lambda t=t: SimpleNamespace(
+                getSimpleName=lambda: "MicroBatchScanExec" if t else "LocalTableScanExec"
+            ),
+            inputPartitions=lambda t=t: SimpleNamespace(mkString=lambda _: t),
+        )
         for t in texts
     )
     plan = SimpleNamespace(collectLeaves=lambda: leaves)
@@ -39,4 +44,16 @@ def test_ranges_come_in_the_order_of_the_plan() -> None:
     assert writer._source_ranges() == [
         SourceRange("shop.orders-2", 0, 240),
         SourceRange("shop.orders-1", 7, 260),
+    ]
+
+
+def test_tasks_over_several_topics_have_names_of_their_own() -> None:
+    writer = BatchWriter("f.1", "out", SimpleNamespace(), Split.BY_INPUT)  # type: ignore[arg-type]
+    orders = "KafkaBatchInputPartition(KafkaOffsetRange(orders-0,0,240,None),{a=b},1)"
+    clicks = "KafkaBatchInputPartition(KafkaOffsetRange(clicks-0,5,6,None),{a=b},1)"
+    writer.attach(query(orders, "", clicks, orders))
+    assert writer._source_ranges() == [
+        SourceRange("orders-0", 0, 240),
+        SourceRange("clicks-0", 5, 6),
+        SourceRange("orders-0/3", 0, 240),
     ]

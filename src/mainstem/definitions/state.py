@@ -1,0 +1,53 @@
+"""What a flow over streams has to remember, and when it writes its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from mainstem.definitions.model import Definition, Kind, Query
+from mainstem.definitions.query import reparse
+from mainstem.definitions.relations import relations, table_name
+
+OutputMode = Literal["append", "update"]
+
+
+def keeps_state(definition: Definition, inputs: Sequence[Definition]) -> bool:
+    """True when Spark keeps rows from one batch for the next.
+
+    What such a flow writes is divided by its state, not by its input; and its checkpoint holds
+    more than a position, so another query cannot go on from there.
+    """
+    query = definition.query
+    if query is None or any(source.kind is Kind.TABLE for source in inputs):
+        return False  # over tables, what is to be remembered is in the tables' own topics
+    return query.aggregates or query.joins or query.distinct or bool(definition.deduplicate)
+
+
+def output_mode(definition: Definition) -> OutputMode:
+    """`update`: a row is written each time it changes; `append`: each row once."""
+    query = definition.query
+    changing = query is not None and query.aggregates and not definition.final
+    return "update" if changing else "append"
+
+
+def streams_in_order(definition: Definition, inputs: Sequence[Definition]) -> list[str]:
+    """The streams that a flow reads, as often as its query names them.
+
+    A checkpoint holds positions by this order, so it fits no query that has another.
+    """
+    if definition.query is None:
+        return []
+    streams = {source.name.lower() for source in inputs if source.kind is Kind.STREAM}
+    return [name for name in mentions(definition.query) if name in streams]
+
+
+def mentions(query: Query) -> list[str]:
+    """The names that a query reads in the order of its text, in lower case, each time."""
+    parsed = reparse(query.text)
+    return [table_name(t).lower() for t in sorted(relations(parsed.tree), key=parsed.place)]
+
+
+def event_time_of(definition: Definition) -> str:
+    """The column that carries a stream's event time."""
+    return definition.event_time or "_timestamp"

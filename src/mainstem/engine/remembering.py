@@ -1,0 +1,128 @@
+"""What Spark says against a flow over streams, and what the flow has to remember, for EXPLAIN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from mainstem.definitions.model import Definition
+from mainstem.definitions.state import event_time_of, keeps_state, output_mode
+from mainstem.definitions.stream_filters import without_filters
+from mainstem.definitions.stream_joins import bounds_advice, waits
+from mainstem.engine.realtime import streaming_complaint
+from mainstem.errors import MainstemError
+
+_WINDOW = "GROUP BY a window over the event time: window({time}, '1 minute')."
+_WATERMARK = "spark.watermarkDelayMs"
+"""Spark's mark of a column with a watermark."""
+_SOME_TIME = 10**13
+"""Any number that does not fit into 32 bits: it reaches Spark as a Long."""
+
+
+def check_streaming(definition: Definition, inputs: Sequence[Definition], rows: DataFrame) -> None:
+    """Refuse what Spark would refuse when the flow starts, and say what to change."""
+    query = definition.query
+    problem = streaming_complaint(rows, output_mode(definition))
+    if problem is None or query is None:
+        return
+    if definition.final:
+        what = "EMIT FINAL without a window over the event time"
+        advice = _WINDOW.format(time=event_time_of(inputs[0]))
+    elif definition.within:
+        what = "deduplicate within a time without the event time among the columns"
+        advice = f"Add the event time to the SELECT list: {event_time_of(inputs[0])}."
+    elif waits(query):
+        what = "an outer or semi join of streams without bounds between their times"
+        advice = bounds_advice(inputs)
+    else:
+        raise MainstemError("INVALID_QUERY", location=query.location, problem=problem)
+    raise MainstemError(
+        "NOT_SUPPORTED", location=query.location, what=what, where="a definition", advice=advice
+    )
+
+
+def remembers(definition: Definition, inputs: Sequence[Definition], rows: DataFrame) -> list[str]:
+    """When the flow writes, what it keeps, and for how long, in sentences."""
+    query = definition.query
+    if query is None or not keeps_state(definition, inputs):
+        return []
+    nodes = list(_nodes(_optimized(rows)))
+    said = []
+    if query.aggregates:
+        aggregates = [node for node in nodes if _name(node) == "Aggregate"]
+        said.append(_aggregate(definition, aggregates))
+    if query.aggregates and not definition.final and without_filters(query.text) != query.text:
+        said.append("a row that no longer meets the condition of HAVING or WHERE is deleted")
+    joins = [node for node in nodes if _name(node) == "Join"]
+    if joins and all(_bounded(rows, join) for join in joins):
+        said.append("rows wait for those they join with until the times' bounds have passed")
+    elif joins:
+        said.append(
+            "WARNING: rows wait for those they join with for ever, so the state grows without end. "
+            + bounds_advice(inputs)
+        )
+    if query.distinct or definition.deduplicate:
+        said.append(_duplicates(definition, nodes[0]))
+    return said
+
+
+def _aggregate(definition: Definition, aggregates: Sequence[Any]) -> str:
+    if definition.final:
+        return "a row is written once, when the watermark has passed the end of its window"
+    groups = [e for node in aggregates for e in _each(node.groupingExpressions())]
+    if any(_timed(group.references().toSeq()) for group in groups):
+        return "a row is written at every change, and kept until the watermark has passed it"
+    return "a row is written at every change, and kept for ever: one for each group"
+
+
+def _duplicates(definition: Definition, plan: Any) -> str:
+    if definition.within:
+        return f"what was written is remembered for {definition.within} of event time"
+    if not definition.deduplicate and _timed(plan.output()):
+        return "what was written is remembered until the watermark has passed it"
+    return (
+        "WARNING: what was written is remembered for ever, so the state grows without end. "
+        "Select the event time of a stream with a watermark, too, or use "
+        "WITH (deduplicate = '...', within = '1 hour')."
+    )
+
+
+def _optimized(rows: DataFrame) -> Any:
+    """The plan with all conditions where they work: a comma and WHERE are a join, too."""
+    session: Any = rows.sparkSession._jsparkSession
+    return session.sessionState().optimizer().execute(rows._jdf.queryExecution().analyzed())
+
+
+def _bounded(rows: DataFrame, join: Any) -> bool:
+    """True when Spark can tell from the watermarks that a row will meet no other any more."""
+    jvm: Any = rows.sparkSession._jvm
+    helper = jvm.org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper
+    if helper.isWatermarkInJoinKeys(join):
+        return True
+    now = jvm.scala.Option.apply(_SOME_TIME)
+    left, right = join.left().outputSet(), join.right().outputSet()
+    return all(
+        helper.getStateValueWatermark(one, other, join.condition(), now).isDefined()
+        for one, other in ((left, right), (right, left))
+    )
+
+
+def _timed(attributes: Any) -> bool:
+    """True when one of the columns is an event time with a watermark."""
+    return any(a.metadata().contains(_WATERMARK) for a in _each(attributes))
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    for child in _each(plan.children()):
+        yield from _nodes(child)
+
+
+def _each(sequence: Any) -> Iterator[Any]:
+    return (sequence.apply(index) for index in range(sequence.size()))
+
+
+def _name(node: Any) -> str:
+    return str(node.getClass().getSimpleName())

@@ -1,0 +1,54 @@
+"""A batch whose commit was lost runs again, and writes nothing twice, whatever the flow keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mainstem.engine import writer
+from mainstem.testing.driver import Driver, Event
+
+pytestmark = pytest.mark.spark
+
+TWO = """
+CREATE STREAM a (id INT, at TIMESTAMP) WITH (event_time = 'at', watermark = '1 minute');
+CREATE STREAM b (id INT, at TIMESTAMP) WITH (event_time = 'at', watermark = '1 minute');
+"""
+FLOWS = {
+    "join": "CREATE STREAM t AS SELECT a.id, b.at FROM a JOIN b ON a.id = b.id;",
+    "outer join": (
+        "CREATE STREAM t AS SELECT a.id, b.at FROM a LEFT JOIN b"
+        " ON a.id = b.id AND b.at BETWEEN a.at AND a.at + INTERVAL 1 MINUTE;"
+    ),
+    "union": "CREATE STREAM t AS SELECT id FROM a UNION ALL SELECT id FROM b"
+    " UNION ALL SELECT -id FROM a;",
+    "having": "CREATE TABLE t AS SELECT id, count(*) AS n FROM a GROUP BY id HAVING id % 2 = 1;",
+    "final": "CREATE STREAM t AS SELECT window.start, count(*) AS n FROM a"
+    " GROUP BY window(at, '1 minute') EMIT FINAL;",
+    "distinct": "CREATE STREAM t AS SELECT DISTINCT id FROM a;",
+}
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_a_replayed_batch_is_not_written_again(
+    driver: Driver, flow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "SMALL_BATCH", 0)  # a task for each partition of the input
+    driver.apply(TWO + FLOWS[flow])
+    for hour in range(9, 12):
+        for stream in ("a", "b"):
+            driver.send(
+                Event(stream, {"id": n, "at": f"2026-01-01T{hour:02}:{n:02}:00Z"}, key=str(n))
+                for n in range(20)
+            )
+        driver.run()
+    before = driver.records(driver.entry("t").definition.topic)
+    assert before
+    commits = driver.folder / driver.entry("t").flow_id / "commits"
+    last = max(int(file.name) for file in commits.iterdir() if file.name.isdigit())
+    (commits / str(last)).unlink()
+    Path(commits / f".{last}.crc").unlink(missing_ok=True)
+    driver.run()
+    assert (commits / str(last)).exists()
+    assert driver.records(driver.entry("t").definition.topic) == before
