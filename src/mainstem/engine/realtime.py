@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -17,7 +18,7 @@ CHECKPOINT_EVERY = "5 minutes"
 _SESSION_WINDOW = re.compile(r"\bsession_window\s*\(", re.IGNORECASE)
 
 
-def obstacles(definition: Definition, rows: DataFrame) -> list[str]:
+def obstacles(definition: Definition, inputs: Sequence[Definition], rows: DataFrame) -> list[str]:
     """Why the flow cannot run in real time; empty when it can."""
     query = definition.query
     found: list[str] = []
@@ -25,6 +26,8 @@ def obstacles(definition: Definition, rows: DataFrame) -> list[str]:
         return ["it has no query"]
     if _SESSION_WINDOW.search(query.canonical):
         found.append("session windows are not available in Spark's real-time mode")
+    if any(source.pattern is not None for source in inputs):
+        found.append(f"a new topic would be found only every {CHECKPOINT_EVERY}")
     problem = streaming_complaint(rows, "update", realtime=True)
     if problem:
         found.append(problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from mainstem.engine.writer import BatchWriter, SourceRange, Split
+from mainstem.engine.writer import _SCAN, BatchWriter, SourceRange, Split
 
 
 class Leaves(list[Any]):
@@ -16,12 +16,20 @@ class Leaves(list[Any]):
         return self[index]
 
 
+def named(name: str) -> dict[str, Any]:
+    """The class of a node of Spark's plan."""
+    return {"getClass": lambda: SimpleNamespace(getSimpleName=lambda: name)}
+
+
 def query(*texts: str) -> Any:
     """A query whose plan reads partitions in the given order."""
     leaves = Leaves(
-        SimpleNamespace(inputPartitions=lambda t=t: SimpleNamespace(mkString=lambda _: t))
+        SimpleNamespace(
+            inputPartitions=lambda t=t: SimpleNamespace(mkString=lambda _: t), **named(_SCAN)
+        )
         for t in texts
     )
+    leaves.append(SimpleNamespace(**named("LocalTableScanExec")))
     plan = SimpleNamespace(collectLeaves=lambda: leaves)
     execution = SimpleNamespace(executedPlan=lambda: plan)
     running = SimpleNamespace(lastExecution=lambda: execution)
