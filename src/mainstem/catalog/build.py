@@ -20,6 +20,7 @@ from mainstem.catalog.plan import (
 )
 from mainstem.definitions.flow import check_flow, flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind
+from mainstem.definitions.patterns import TopicPattern
 from mainstem.definitions.resolve import order, resolve
 from mainstem.definitions.state import keeps_state, streams_in_order
 from mainstem.errors import MainstemError
@@ -43,6 +44,10 @@ class LogFacts(Protocol):
 
     def partitions(self, topic: str) -> int | None:
         """How many partitions the topic has; None when there is no such topic."""
+        ...
+
+    def matching(self, pattern: TopicPattern) -> Sequence[str]:
+        """The topics that a pattern stands for now."""
         ...
 
 
@@ -168,6 +173,12 @@ class _Planner:
             self._create(definition, inputs, generation)
         else:
             self._compare(before, definition, inputs, given)
+        if definition.pattern is not None and self._restarts_a_topic_of(definition):
+            self.restarted.add(name)
+
+    def _restarts_a_topic_of(self, wildcard: Definition) -> bool:
+        """True when records that the wildcard stream reads are written anew."""
+        return any(wildcard.reads(self.resolved[name].topic) for name in self.restarted)
 
     def _inputs(self, definition: Definition) -> list[Definition]:
         names = definition.query.inputs if definition.query else ()
@@ -198,7 +209,7 @@ class _Planner:
             generation=generation,
             origin=self.origin,
             # An empty topic of a derived object is what an interrupted apply left behind.
-            owns_topic=definition.derived or not exists,
+            owns_topic=definition.pattern is None and (definition.derived or not exists),
         )
         topic = topic_need(entry) if entry.owns_topic else None
         self.steps.append(CreateObject(entry, topic, self._replay(definition, inputs)))
@@ -304,7 +315,12 @@ class _Planner:
             return self.facts.records(definition.topic) or 0
         if definition.start != "earliest":
             return 0
-        return sum(self.facts.records(source.topic) or 0 for source in inputs)
+        topics = [
+            topic
+            for source in inputs
+            for topic in (self.facts.matching(source.pattern) if source.pattern else [source.topic])
+        ]
+        return sum(self.facts.records(topic) or 0 for topic in topics)
 
     @staticmethod
     def _mismatch(definition: Definition, actual: str, wanted: str) -> MainstemError:

@@ -32,16 +32,23 @@ def _title(entry: Entry) -> str:
 def _words(step: Step) -> str:
     match step:
         case CreateObject(entry, topic, replay):
-            made = "new" if topic is not None else f"new, on the existing topic {_topic(entry)}"
+            made = "new" if topic is not None else f"new, {_where(entry)}"
             return made + (f"; reads {_records(replay)}" if replay else "")
         case ChangeInPlace(_, _, why):
             return f"{why}; in place"
         case Rebuild(_, _, why, replay):
             return f"{why}; rebuilt from {_records(replay)}"
         case DropObject(entry, why, lost):
+            if entry.definition.pattern is not None:
+                return f"{why}; the topics {_topic(entry)} stay"
             if not entry.owns_topic:
                 return f"{why}; topic {_topic(entry)} stays"
             return f"{why}; {_records(lost)} {'is' if lost == 1 else 'are'} deleted"
+
+
+def _where(entry: Entry) -> str:
+    known = "on the existing topic" if entry.definition.pattern is None else "over the topics"
+    return f"{known} {_topic(entry)}"
 
 
 def _topic(entry: Entry) -> str:

@@ -38,6 +38,8 @@ def show_answer(
         write(form, columns, rows, colour=session.colour)
     if form is Format.TABLE:
         session.say(f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}")
+        if answer.get("note"):
+            session.say(answer["note"])
     if answer.get("truncated"):
         session.warn(f"only the first {len(rows)} rows are shown; there are more (WHERE, LIMIT)")
     if answer.get("freshness"):

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from mainstem.cli.context import Session
 from mainstem.cli.output import Format, RowWriter
 from mainstem.cli.positions import last_records, parse_start, start_offsets
 from mainstem.cli.record_text import COLUMNS, compile_format, envelope
+from mainstem.definitions.patterns import TopicPattern, parse_pattern
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.log.admin import Admin
 from mainstem.log.consumer import GroupConsumer, Reader, read_range
-from mainstem.vocabulary import Record
+from mainstem.vocabulary import Offsets, Record
 
 _POLL_SECONDS = 0.5
 _POLL_RECORDS = 1_000
+_LOOK_FOR_TOPICS_SECONDS = 1.0
 
 
 class Sink(Protocol):
@@ -71,17 +74,18 @@ def sink_for(session: Session, text: str | None) -> Sink:
 
 
 class Consumption:
-    """One run of `consume`."""
+    """One run of `consume`, over the topic of a stream or over all those of a wildcard stream."""
 
     def __init__(self, session: Session, target: str, *, count: int | None, follow: bool) -> None:
         self._session = session
         self._left = count
         self._follow = follow
         self._admin = Admin(session.connection)
-        self._topic = self._resolve(target)
+        self._pattern: TopicPattern | None = None
+        self._topics = self._resolve(target)
         self.shown = 0
-        self.position: dict[int, int] = {}
-        """Partition -> next offset, for the user to go on from."""
+        self.position: dict[str, dict[int, int]] = {}
+        """Topic -> partition -> next offset, for the user to go on from."""
 
     def close(self) -> None:
         """Give back the connection."""
@@ -90,31 +94,57 @@ class Consumption:
     def alone(self, start_text: str, sink: Sink) -> None:
         """Read from a position, without a group."""
         start = parse_start(start_text)
-        connection, topic = self._session.connection, self._topic
-        begin, end = self._admin.begin_offsets(topic), self._admin.end_offsets(topic)
+        connection = self._session.connection
+        begins = self._admin.all_begin_offsets(self._topics)
+        ends = self._admin.all_end_offsets(begins)
         if isinstance(start, int) and start < 0:
-            self._show(last_records(connection, topic, -start, begin, end), sink)
-            offsets = dict(end)
+            last = [
+                record
+                for topic, end in ends.items()
+                for record in last_records(connection, topic, -start, begins[topic], end)
+            ]
+            last.sort(key=lambda r: (r.timestamp, r.topic, r.partition, r.offset))
+            self._show(last[start:], sink)
+            offsets = ends
         else:
-            offsets = start_offsets(self._admin, topic, start, begin, end)
-        self.position = {**offsets, **self.position}
-        if not self._follow:
-            for batch in read_range(connection, topic, offsets, end):
+            offsets = {
+                topic: start_offsets(self._admin, topic, start, begins[topic], end)
+                for topic, end in ends.items()
+            }
+        for topic, at in offsets.items():
+            self.position[topic] = {**at, **self.position.get(topic, {})}
+        if self._follow:
+            self._follow_on(offsets, sink)
+            return
+        for topic, end in ends.items():
+            for batch in read_range(connection, topic, offsets[topic], end):
                 if self._finished:
                     return
                 self._show(batch, sink)
-            return
-        reader = Reader(connection, {topic: offsets})
+
+    def _follow_on(self, offsets: Mapping[str, Offsets], sink: Sink) -> None:
+        reader = Reader(self._session.connection, offsets)
+        known = set(offsets)
+        looked_at = time.monotonic()
         try:
             while not self._finished:
                 self._show(reader.poll(_POLL_RECORDS, _POLL_SECONDS), sink)
+                if self._pattern and time.monotonic() - looked_at > _LOOK_FOR_TOPICS_SECONDS:
+                    looked_at = time.monotonic()
+                    there = self._admin.matching(self._pattern)
+                    new = self._admin.all_begin_offsets(t for t in there if t not in known)
+                    for topic in known.difference(there):
+                        reader.remove(topic)
+                    for topic, begin in new.items():
+                        reader.add(topic, begin)
+                    known = known.intersection(there) | new.keys()
         finally:
             reader.close()
 
     def as_group(self, group: str, start: str, sink: Sink) -> None:
         """Read as a member of a group; what was shown is committed, so nothing is skipped."""
-        end = self._admin.end_offsets(self._topic)
-        consumer = GroupConsumer(self._session.connection, group, [self._topic], start=start)
+        ends = self._admin.all_end_offsets(self._topics)
+        consumer = GroupConsumer(self._session.connection, group, list(ends), start=start)
         try:
             while not self._finished:
                 wanted = min(self._left or _POLL_RECORDS, _POLL_RECORDS)
@@ -122,19 +152,21 @@ class Consumption:
                 self._show(records, sink)
                 if records:
                     consumer.commit()
-                elif not self._follow and self._caught_up(consumer, group, start, end):
+                elif not self._follow and all(
+                    self._caught_up(consumer, group, start, topic, end)
+                    for topic, end in ends.items()
+                ):
                     return
         finally:
             consumer.close()
 
     def _caught_up(
-        self, consumer: GroupConsumer, group: str, start: str, end: dict[int, int]
+        self, consumer: GroupConsumer, group: str, start: str, topic: str, end: dict[int, int]
     ) -> bool:
         """True when nothing is left before `end` for this member, or for all when it has no part.
 
         Offsets alone do not tell: the last ones may be transaction markers.
         """
-        topic = self._topic
         fresh = end if start == "latest" else self._admin.begin_offsets(topic)
         place = {**fresh, **self._admin.group_offsets(group, topic)}
         mine = consumer.assignment().get(topic) or list(end)
@@ -156,12 +188,16 @@ class Consumption:
         sink.write(records)
         self.shown += len(records)
         for record in records:
-            self.position[record.partition] = record.offset + 1
+            self.position.setdefault(record.topic, {})[record.partition] = record.offset + 1
 
-    def _resolve(self, target: str) -> str:
-        """The topic of a stream or table of that name, or the topic of that name itself."""
+    def _resolve(self, target: str) -> list[str]:
+        """The topics of a stream or table of that name, or the topic of that name itself."""
         try:
-            return str(self._session.client.object(target)["topic"])
+            found = self._session.client.object(target)
+            if not found.get("wildcard"):
+                return [str(found["topic"])]
+            self._pattern = parse_pattern(str(found["topic"]))
+            return self._admin.matching(self._pattern)
         except MainstemError as error:
             if error.code not in ("UNKNOWN_RELATION", "GATEWAY_UNREACHABLE", "NOT_RUNNING"):
                 raise
@@ -170,4 +206,4 @@ class Consumption:
             raise MainstemError(
                 "UNKNOWN_TOPIC", topic=target, suggestion=did_you_mean(target, known)
             )
-        return target
+        return [target]

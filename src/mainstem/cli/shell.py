@@ -108,6 +108,8 @@ class Shell:
                 for c in found["columns"]
             ]
             write(self._form, ("column", "type", "key"), rows, colour=self._session.colour)
+            if found.get("wildcard"):
+                print(f"topics: {', '.join(found['topics']) or 'none'}")
             if found.get("sql"):
                 print(found["sql"])
             return

@@ -12,6 +12,7 @@ from mainstem.definitions.lexer import Source
 from mainstem.definitions.model import Create, Definition, Kind
 from mainstem.definitions.names import check_column_name, check_object_name
 from mainstem.definitions.options import Option, read_options, settings
+from mainstem.definitions.patterns import BadPatternError, TopicPattern, parse_pattern
 from mainstem.definitions.query import read_query
 from mainstem.definitions.types import read_type
 from mainstem.errors import did_you_mean
@@ -41,13 +42,26 @@ def read_create(cursor: Cursor) -> Create:
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name, name_at = cursor.take_path(f"the name of the {kind}")
     check_object_name(source, name, name_at)
-    body = _read_body(cursor, name, kind) if cursor.at("(") else _Body()
+    pattern = _read_pattern(cursor, kind) if cursor.accept("FROM", "TOPICS") else None
+    if pattern is not None and not cursor.at("("):
+        raise cursor.unexpected("columns in brackets")
+    body = _Body([Column(part, "string") for part in (pattern.places if pattern else ())])
+    if cursor.at("("):
+        _read_body(cursor, body, name, kind)
     options = read_options(cursor) if cursor.accept("WITH") else {}
     derived = cursor.accept("AS")
     if not derived:
         cursor.finish()
         if not body.columns:
             raise cursor.unexpected("columns in brackets or AS SELECT")
+    elif pattern is not None:
+        raise source.error(
+            "NOT_SUPPORTED",
+            name_at,
+            what="FROM TOPICS",
+            where="AS SELECT",
+            advice="Declare the wildcard stream with its columns; make another AS SELECT of it.",
+        )
     elif body.columns:
         raise source.error(
             "NOT_SUPPORTED",
@@ -56,12 +70,12 @@ def read_create(cursor: Cursor) -> Create:
             where="AS SELECT",
             advice="Leave the list out; the columns come from the query.",
         )
-    fields = settings(source, options, kind, derived)
+    fields = settings(source, options, kind, derived, wildcard=pattern is not None)
     key = _key(source, name, body, options, fields.pop("key", ()))
     common: dict[str, Any] = {
         "name": name,
         "kind": kind,
-        "topic": fields.pop("topic", name),
+        "topic": pattern.text if pattern else fields.pop("topic", name),
         "location": source.location(begin),
         "text": source.text[begin : cursor.tokens[-1].end],
         **fields,
@@ -88,10 +102,38 @@ def read_kind(cursor: Cursor) -> Kind:
     raise cursor.unexpected("STREAM or TABLE")
 
 
-def _read_body(cursor: Cursor, name: str, kind: Kind) -> _Body:
+def _read_pattern(cursor: Cursor, kind: Kind) -> TopicPattern:
+    """The pattern behind FROM TOPICS."""
+    source, token = cursor.source, cursor.current
+    if kind is Kind.TABLE:
+        raise source.error(
+            "NOT_SUPPORTED",
+            cursor.tokens[cursor.index - 2].start,
+            what="FROM TOPICS",
+            where="a table",
+            advice="Make a stream of the topics, and a table AS SELECT ... GROUP BY of that.",
+        )
+    text = cursor.take_string("a pattern in quotes, such as '*.chat'")
+    try:
+        pattern = parse_pattern(text)
+    except BadPatternError as error:
+        # a text with escapes has no simple place for each of its characters
+        inside = token.start + 1 + error.at if token.text[1:-1] == text else token.start
+        raise source.error(
+            "BAD_TOPIC_PATTERN",
+            inside,
+            pattern=text,
+            problem=error.problem,
+            advice=error.advice,
+        ) from None
+    for part in pattern.places:
+        check_column_name(source, part, token.start + 1 + text.index(f"{{{part}}}"))
+    return pattern
+
+
+def _read_body(cursor: Cursor, body: _Body, name: str, kind: Kind) -> None:
     """`(column type [PRIMARY KEY], ..., [PRIMARY KEY (column, ...)])` at the cursor."""
     source = cursor.source
-    body = _Body()
     cursor.expect("(")
     while True:
         key_at = cursor.current.start
@@ -109,7 +151,6 @@ def _read_body(cursor: Cursor, name: str, kind: Kind) -> _Body:
         if not cursor.accept(","):
             break
     cursor.expect(")")
-    return body
 
 
 def _read_column(cursor: Cursor, body: _Body, name: str, kind: Kind) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from mainstem.definitions.patterns import TopicPattern, is_pattern, parse_pattern
 from mainstem.vocabulary import Column, SourceLocation
 
 
@@ -68,6 +69,7 @@ class Definition:
     name: str
     kind: Kind
     topic: str
+    """Its topic; of a wildcard stream the pattern, which no topic can be called."""
     location: SourceLocation
     text: str
     """The whole statement as written."""
@@ -99,6 +101,23 @@ class Definition:
     def derived(self) -> bool:
         """True when a flow of the engine produces it."""
         return self.query is not None
+
+    @property
+    def pattern(self) -> TopicPattern | None:
+        """Which topics a wildcard stream reads; None for all that has a topic of its own."""
+        return parse_pattern(self.topic) if is_pattern(self.topic) else None
+
+    @property
+    def value_columns(self) -> tuple[Column, ...]:
+        """The columns that a record's value carries: all but the named parts of a pattern."""
+        pattern = self.pattern
+        named = pattern.places if pattern else ()
+        return tuple(column for column in self.columns if column.name not in named)
+
+    def reads(self, topic: str) -> bool:
+        """True when records of the topic are records of this object."""
+        pattern = self.pattern
+        return topic == self.topic if pattern is None else pattern.matches(topic)
 
     def column(self, name: str) -> Column | None:
         """The column of that name; case does not matter."""

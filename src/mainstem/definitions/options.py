@@ -23,15 +23,18 @@ _UNITS = {
 _SHORT = {"ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "d": "day"}
 _INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([A-Za-z]+)\s*")
 
-_DECLARED = {"topic", "format", "key", "partitions", "retention", "comment"}
+_DECLARED = {"format", "key", "comment"}
+_TOPIC = {"topic", "partitions", "retention"}
 _TIMES = {"event_time", "watermark"}
 _FLOW = {"latency", "trigger", "start"}
 _DERIVED_STREAM = {"deduplicate", "within"}
 
 
-def known_options(kind: Kind, derived: bool) -> tuple[str, ...]:
+def known_options(kind: Kind, derived: bool, *, wildcard: bool = False) -> tuple[str, ...]:
     """Names of the options that a definition of that kind takes."""
     known = set(_DECLARED)
+    if not wildcard:  # which has no topic of its own
+        known |= _TOPIC
     if kind is Kind.STREAM:
         known |= _TIMES
     if derived:
@@ -89,11 +92,11 @@ def read_options(cursor: Cursor) -> dict[str, Option]:
 
 
 def settings(
-    source: Source, options: dict[str, Option], kind: Kind, derived: bool
+    source: Source, options: dict[str, Option], kind: Kind, derived: bool, *, wildcard: bool = False
 ) -> dict[str, Any]:
     """Checked options as the fields of a definition; `key` is a tuple of names."""
-    known = known_options(kind, derived)
-    what = f"a {'derived' if derived else 'declared'} {kind}"
+    known = known_options(kind, derived, wildcard=wildcard)
+    what = f"a {'wildcard' if wildcard else 'derived' if derived else 'declared'} {kind}"
     fields: dict[str, Any] = {}
     for name, option in options.items():
         if name not in known:

@@ -38,6 +38,9 @@ def order(
     graph: TopologicalSorter[str] = TopologicalSorter()
     for name, definition in wanted.items():
         graph.add(name)
+        if (pattern := definition.pattern) is not None:
+            # it comes behind those whose topics it reads, like any reader
+            graph.add(name, *(n for n, d in wanted.items() if pattern.matches(d.topic)))
         if definition.query is None:
             continue
         for read in definition.query.inputs:

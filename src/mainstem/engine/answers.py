@@ -84,7 +84,7 @@ class Answers:
         )
         check_streaming(definition, inputs, rows)
         if definition.lane is Lane.REAL_TIME:
-            reasons = obstacles(definition, rows)
+            reasons = obstacles(definition, inputs, rows)
             if reasons:
                 raise MainstemError(
                     "REALTIME_NOT_POSSIBLE",
@@ -104,7 +104,7 @@ class Answers:
         elif definition.lane is Lane.REAL_TIME:
             reasons = ["latency = 'realtime' was asked for", promise(definition)]
         else:
-            blocked = obstacles(definition, rows)
+            blocked = obstacles(definition, inputs, rows)
             reasons = [_EXACTLY_ONCE]
             if blocked:
                 reasons += [f"cannot run in real time: {reason}" for reason in blocked]

@@ -1,4 +1,4 @@
-"""Records of a topic -> typed rows with metadata and event time; bad records are told apart.
+"""Records of topics -> typed rows with metadata and event time; bad records are told apart.
 
 A record is bad when its value is there but is not a JSON object that fits the columns. A flow
 never sees a bad record; it counts them (`observe`), and the keeper of the quarantine fetches them.
@@ -18,9 +18,13 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from mainstem.definitions.model import Definition
 from mainstem.engine.encode import row_id
 from mainstem.log.connection import Connection
-from mainstem.vocabulary import METADATA_COLUMNS, Offsets
+from mainstem.vocabulary import METADATA_COLUMNS, Column, Offsets
 
 _CORRUPT = "_corrupt"
+_FROM = "_from"
+
+_PATIENCE = {"kafkaConsumer.pollTimeoutMs": "30000", "kafka.default.api.timeout.ms": "30000"}
+"""How long a task waits for records of a topic that may have been deleted after it was planned."""
 
 _TEXT = "CAST(value AS STRING)"
 _NOT_UTF8 = f"NOT is_valid_utf8({_TEXT})"
@@ -82,10 +86,11 @@ def metadata_field(name: str) -> StructField:
 
 
 def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> DataFrame:
-    """The definition's topic as a streaming DataFrame of its good rows."""
-    options = _kafka_options(definition.topic, intake.connection, intake.metadata)
+    """The definition's topics as a streaming DataFrame of its good rows."""
+    options = _kafka_options(_where(definition), intake.connection, intake.metadata)
     options["startingOffsets"] = intake.start
-    options["failOnDataLoss"] = "true"
+    # topics of a pattern come and go; what must not go is looked after by the writer (`topics`)
+    options["failOnDataLoss"] = "true" if definition.pattern is None else "false"
     if intake.max_records is not None:
         options["maxOffsetsPerTrigger"] = str(intake.max_records)
     raw = spark.readStream.format("kafka").options(**options).load()
@@ -115,8 +120,8 @@ def read_batch(
     *,
     metadata: Collection[str] = (),
 ) -> DataFrame:
-    """The whole of the definition's topic, from its beginning to its end now, as a DataFrame."""
-    raw = _load_range(spark, definition.topic, connection, metadata, "earliest", "latest")
+    """The whole of the definition's topics, from their beginning to their end now."""
+    raw = _load_range(spark, _where(definition), connection, metadata, "earliest", "latest")
     return _good_rows(_parse(raw, definition, set(metadata)))
 
 
@@ -125,7 +130,7 @@ def read_signals(
 ) -> DataFrame:
     """The topics of tables as one stream that only says: something is new, up to here."""
     topics = ",".join(source.topic for source in inputs)
-    options = _kafka_options(topics, connection, ())
+    options = _kafka_options({"subscribe": topics}, connection, ())
     raw = session.readStream.format("kafka").options(**options, startingOffsets="earliest").load()
     return raw.select("topic")
 
@@ -134,13 +139,15 @@ def read_bad(
     spark: SparkSession,
     definition: Definition,
     connection: Connection,
-    start: Offsets,
-    end: Offsets,
+    start: Mapping[str, Offsets],
+    end: Mapping[str, Offsets],
 ) -> DataFrame:
-    """The bad records between two positions, whole: topic, partition, offset, time, key, value."""
-    raw = _load_range(
-        spark, definition.topic, connection, (), *(_positions(definition, o) for o in (start, end))
-    )
+    """The bad records between two positions, whole: topic, partition, offset, time, key, value.
+
+    Both positions name all partitions of the same topics.
+    """
+    where = {"subscribe": ",".join(end), **(_PATIENCE if definition.pattern else {})}
+    raw = _load_range(spark, where, connection, (), _offsets_text(start), _offsets_text(end))
     origin = ("topic", "partition", "offset", "timestamp", "key", "value")
     return (
         raw.select(*origin, _from_json(definition)).filter(_corrupt().isNotNull()).select(*origin)
@@ -160,9 +167,8 @@ def read_changes(
     `_partition` and `_offset`. Bad records are left out: who serves the table tells of them. A
     record of a declared table may leave the key's columns to the record's key, as views allow.
     """
-    raw = _load_range(
-        spark, definition.topic, connection, (), *(_positions(definition, o) for o in (start, end))
-    )
+    between = (_offsets_text({definition.topic: at}) for at in (start, end))
+    raw = _load_range(spark, _where(definition), connection, (), *between)
     key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
     key_text = F.col("key").cast("string")
     parsed = raw.select(
@@ -195,20 +201,34 @@ def read_changes(
 
 def row_schema(definition: Definition) -> StructType:
     """The definition's columns as a Spark schema."""
+    return _schema(definition.columns)
+
+
+def _schema(columns: Sequence[Column]) -> StructType:
     schema = StructType()
-    for column in definition.columns:
+    for column in columns:
         schema = schema.add(column.name, DataType.fromDDL(column.type))
     return schema
 
 
-def _positions(definition: Definition, offsets: Offsets) -> str:
-    return json.dumps({definition.topic: {str(p): o for p, o in offsets.items()}})
+def _where(definition: Definition) -> dict[str, str]:
+    """Spark's option for the topics that a definition reads."""
+    pattern = definition.pattern
+    if pattern is None:
+        return {"subscribe": definition.topic}
+    return {"subscribePattern": pattern.regex, **_PATIENCE}
 
 
-def _kafka_options(topic: str, connection: Connection, metadata: Collection[str]) -> dict[str, str]:
+def _offsets_text(offsets: Mapping[str, Offsets]) -> str:
+    return json.dumps({t: {str(p): o for p, o in parts.items()} for t, parts in offsets.items()})
+
+
+def _kafka_options(
+    where: Mapping[str, str], connection: Connection, metadata: Collection[str]
+) -> dict[str, str]:
     options = {
         **connection.spark_options(),
-        "subscribe": topic,
+        **where,
         "kafka.isolation.level": "read_committed",
         # the default of 500 ms is what a small batch would wait for at its end
         "kafka.fetch.max.wait.ms": "10",
@@ -220,13 +240,13 @@ def _kafka_options(topic: str, connection: Connection, metadata: Collection[str]
 
 def _load_range(
     spark: SparkSession,
-    topic: str,
+    where: Mapping[str, str],
     connection: Connection,
     metadata: Collection[str],
     start: str,
     end: str,
 ) -> DataFrame:
-    options = _kafka_options(topic, connection, metadata)
+    options = _kafka_options(where, connection, metadata)
     return (
         spark.read.format("kafka")
         .options(**options, startingOffsets=start, endingOffsets=end)
@@ -235,7 +255,7 @@ def _load_range(
 
 
 def _from_json(definition: Definition) -> SparkColumn:
-    schema = row_schema(definition).add(_CORRUPT, StringType())
+    schema = _schema(definition.value_columns).add(_CORRUPT, StringType())
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     return F.from_json(F.col("value").cast("string"), schema, options).alias("_row")
 
@@ -250,10 +270,27 @@ def _corrupt() -> SparkColumn:
 
 def _parse(raw: DataFrame, definition: Definition, metadata: Collection[str]) -> DataFrame:
     wanted = [F.expr(_METADATA[name]).alias(name) for name in METADATA_COLUMNS if name in metadata]
-    parsed = raw.select(_from_json(definition), "value", F.col("timestamp").alias("_time"), *wanted)
-    columns = [F.col("_row").getField(c.name).alias(c.name) for c in definition.columns]
+    parsed = raw.select(
+        _from_json(definition),
+        "value",
+        F.col("timestamp").alias("_time"),
+        F.col("topic").alias(_FROM),
+        *wanted,
+    )
+    places = definition.pattern.places if definition.pattern else {}
+    columns = [
+        _part(places[c.name]).alias(c.name)
+        if c.name in places
+        else F.col("_row").getField(c.name).alias(c.name)
+        for c in definition.columns
+    ]
     extra = [F.col(name) for name in METADATA_COLUMNS if name in metadata]
     return parsed.select(*columns, *extra, _corrupt(), "_time")
+
+
+def _part(place: int) -> SparkColumn:
+    """A part of the topic's name."""
+    return F.split_part(F.col(_FROM), F.lit("."), F.lit(place))
 
 
 def _good_rows(parsed: DataFrame) -> DataFrame:

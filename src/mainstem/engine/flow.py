@@ -6,7 +6,7 @@ A flow's own failures stay its own: nothing here raises into the runner.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,6 @@ from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
 from mainstem.engine.writer import BatchWriter
 from mainstem.errors import MainstemError
-from mainstem.log.admin import Admin
 from mainstem.vocabulary import Clock, Offsets, group_of
 
 _LOG = logging.getLogger(__name__)
@@ -48,7 +47,6 @@ _HEALTHY_AFTER_SECONDS = 60.0
 class FlowServices(Machinery):
     """What every flow of an engine shares."""
 
-    admin: Admin
     keeper: Keeper
     clock: Clock
     in_background: Callable[[Callable[[], None]], None]
@@ -134,15 +132,19 @@ class Flow:
         if self.entry.definition.lane is Lane.REAL_TIME:
             return  # between its checkpoints Spark does not tell where such a flow is
         lag = 0
+        positions = self.status.positions
         for source in self._streamed:
-            end = self._services.admin.end_offsets(source.topic)
-            at = self.status.positions.get(source.topic)
-            if at is None:
-                if self.entry.definition.start == "latest":
-                    continue
-                begin = self._services.admin.begin_offsets(source.topic)
-                at = {str(p): o for p, o in begin.items()}
-            lag += sum(max(0, o - at.get(str(p), 0)) for p, o in end.items())
+            ends = self._services.admin.all_end_offsets(self._services.admin.topics_of(source))
+            new = [topic for topic in ends if topic not in positions]
+            if self.entry.definition.start == "latest" and not any(map(source.reads, positions)):
+                new = []  # it has not begun, and what is there now is not for it
+            begins = self._services.admin.all_begin_offsets(new)
+            for topic, end in ends.items():
+                at = positions.get(topic)
+                if at is None and topic in begins:
+                    at = {str(p): o for p, o in begins[topic].items()}
+                if at is not None:
+                    lag += sum(max(0, o - at.get(str(p), 0)) for p, o in end.items())
         self.status.lag_records = lag
         if lag == 0:
             self.status.lag_seconds = 0.0
@@ -183,7 +185,7 @@ class Flow:
         limit = self._services.settings.max_records_per_batch
         connection = self._services.connection
         rows = compile_stream(session, definition, self.inputs, connection, limit)
-        reasons = obstacles(definition, rows)
+        reasons = obstacles(definition, self.inputs, rows)
         if reasons:
             raise MainstemError(
                 "REALTIME_NOT_POSSIBLE", name=self.entry.name, reason="; ".join(reasons)
@@ -226,14 +228,22 @@ class Flow:
 
     def _take_up_position(self) -> None:
         """What an earlier run had read: not behind, but the keeper may not have looked through."""
+        admin, group = self._services.admin, group_of(self.entry.name)
         for source in self._streamed:
-            end = self._services.admin.group_offsets(group_of(self.entry.name), source.topic)
-            if end:
-                at = {str(p): o for p, o in end.items()}
-                self.status.positions.setdefault(source.topic, at)
-                self._report(source, {}, end, None)
+            ends = {topic: admin.group_offsets(group, topic) for topic in admin.topics_of(source)}
+            ends = {topic: end for topic, end in ends.items() if end}
+            for topic, end in ends.items():
+                self.status.positions.setdefault(topic, {str(p): o for p, o in end.items()})
+            if ends:
+                self._report(source, {}, ends, None)
 
-    def _report(self, source: Definition, start: Offsets, end: Offsets, bad: int | None) -> None:
+    def _report(
+        self,
+        source: Definition,
+        start: Mapping[str, Offsets],
+        end: Mapping[str, Offsets],
+        bad: int | None,
+    ) -> None:
         """Tells the keeper what was read; who serves a table keeps that one's bad records."""
         if source.kind is Kind.STREAM:
             self._services.keeper.report(Report(source, start, end, bad))
@@ -270,16 +280,19 @@ class Flow:
         moved = 0
         for source in progress.sources:
             starts, ends = offsets_in(source.startOffset), offsets_in(source.endOffset)
+            for topic in starts.keys() - ends.keys():  # deleted
+                status.positions.pop(topic, None)
             for topic, end in ends.items():
                 status.positions[topic] = {str(p): o for p, o in end.items()}
                 committed[topic] = end
                 start = starts.get(topic, {})
                 moved += sum(max(0, o - start.get(p, 0)) for p, o in end.items()) if start else 0
-                for definition in self.inputs:
-                    if definition.topic == topic and start != end:
-                        seen = observed[definition.name]
-                        bad = None if seen is None else seen.bad
-                        self._report(definition, start, end, bad)
+            for definition in self.inputs:
+                begun = {topic: at for topic, at in starts.items() if definition.reads(topic)}
+                done = {topic: at for topic, at in ends.items() if definition.reads(topic)}
+                if begun != done:
+                    seen = observed[definition.name]
+                    self._report(definition, begun, done, None if seen is None else seen.bad)
         if committed and (progress.numInputRows or moved):
             group = group_of(self.entry.name)
             self._services.in_background(

@@ -22,7 +22,9 @@ from mainstem.engine.encode import encode
 from mainstem.engine.enrich import Enrichment
 from mainstem.engine.table_flow import Recomputation
 from mainstem.engine.tables import Tables
+from mainstem.engine.topics import wildcard_topics
 from mainstem.engine.writer import BatchWriter, Making, Split
+from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 
 _ASKED = "asked"
@@ -37,6 +39,7 @@ class Machinery:
     settings: SparkSettings
     checkpoints: Checkpoints
     tables: Tables
+    admin: Admin
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,15 @@ def start_micro_batch(
     """Starts the entry's flow, written exactly once to its topic."""
     definition = entry.definition
     run = _run(session, entry, inputs, machinery, checkpoint)
+    topics = wildcard_topics(entry.name, inputs, machinery.admin)
     writer = BatchWriter(
-        entry.flow_id, definition.topic, machinery.connection, run.split, run.making
+        entry.flow_id,
+        definition.topic,
+        machinery.connection,
+        run.split,
+        run.making,
+        watch=topics.watch if topics else None,
+        gone=topics.forget_lost(machinery.spark, checkpoint) if topics else 0,
     )
     query = (
         run.rows.writeStream.queryName(entry.flow_id)

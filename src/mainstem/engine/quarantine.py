@@ -2,7 +2,7 @@
 
 Flows only count bad records (see `decode`), which costs next to nothing. When a batch had some,
 the keeper reads that range of the topic again, picks the bad records and writes them to the
-quarantine together with its own position (group `mainstem.quarantine.<stream>`) in one
+quarantine together with its own position (group `mainstem.quarantine.<topic>`) in one
 transaction: however often a range is read, and however many flows read the stream, a bad record
 is kept exactly once. A crash before the transaction leaves the position where it was, and the next
 report of any flow of the stream, or its start, covers the gap.
@@ -14,7 +14,7 @@ import json
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -47,8 +47,9 @@ class Report:
     """What a flow saw of a stream: a range of it, and how many bad records (None: not counted)."""
 
     stream: Definition
-    start: Offsets
-    end: Offsets
+    start: Mapping[str, Offsets]
+    """By topic: a wildcard stream has many. One that is missing was read from its beginning."""
+    end: Mapping[str, Offsets]
     bad: int | None
 
 
@@ -63,7 +64,7 @@ class Keeper:
         self._admin = admin
         self._clock = clock
         self._waiting: queue.Queue[Callable[[], None] | None] = queue.Queue()
-        self._positions: dict[str, dict[int, int]] = {}
+        self._positions: dict[str, dict[str, dict[int, int]]] = {}
         self._saved_at: dict[str, float] = {}
         self._unsaved: set[str] = set()
         self._kept: dict[str, int] = {}
@@ -83,12 +84,12 @@ class Keeper:
         """Takes note of what a flow saw; returns at once."""
         self._waiting.put(partial(self._handle, report))
 
-    def forget(self, topic: str) -> None:
-        """A reader of the topic ended: where it was kept up to is read from the log again.
+    def forget(self, stream: Definition) -> None:
+        """A reader of the stream ended: where it was kept up to is read from the log again.
 
-        The topic may have been dropped, and a new one of the same name begins from nothing.
+        A topic may have been dropped, and a new one of the same name begins from nothing.
         """
-        self._waiting.put(partial(self._forget, topic))
+        self._waiting.put(partial(self._forget, stream.topic))
 
     def kept(self, stream: str) -> int:
         """Records of the stream that were put into quarantine since the engine started."""
@@ -97,8 +98,8 @@ class Keeper:
     def _work(self) -> None:
         while (work := self._waiting.get()) is not None:
             self._try(work)
-        for topic in list(self._unsaved):
-            self._try(partial(self._save, topic))
+        for where in list(self._unsaved):
+            self._try(partial(self._save, where))
 
     @staticmethod
     def _try(work: Callable[[], None]) -> None:
@@ -108,23 +109,36 @@ class Keeper:
             _LOG.warning("quarantine: %s", short(error))
 
     def _handle(self, report: Report) -> None:
-        topic = report.stream.topic
-        position = self._position(topic)
-        covered = all(start <= position.get(p, 0) for p, start in report.start.items())
-        ahead = {p: end for p, end in report.end.items() if end > position.get(p, 0)}
+        where = report.stream.topic
+        position = self._position(report)
+        ahead = {
+            topic: {p: o for p, o in end.items() if o > position[topic].get(p, 0)}
+            for topic, end in report.end.items()
+            if topic in position  # it may be gone by now, and its records with it
+        }
+        ahead = {topic: offsets for topic, offsets in ahead.items() if offsets}
         if not ahead:
             return
+        start = {topic: dict(position[topic]) for topic in ahead}
+        end = {topic: {**start[topic], **offsets} for topic, offsets in ahead.items()}
+        covered = all(
+            offset <= start[topic].get(p, 0)
+            for topic in ahead
+            for p, offset in report.start.get(topic, {}).items()
+        )
         if report.bad == 0 and covered:
-            position.update(ahead)
-            self._unsaved.add(topic)
-            if self._clock.now() - self._saved_at.get(topic, 0.0) >= _SAVE_EVERY_SECONDS:
-                self._save(topic)
+            position.update(end)
+            self._unsaved.add(where)
+            if self._clock.now() - self._saved_at.get(where, 0.0) >= _SAVE_EVERY_SECONDS:
+                self._save(where)
             return
-        self._keep(report.stream, dict(position), {**position, **ahead})
-        position.update(ahead)
-        self._unsaved.discard(topic)
+        self._keep(report.stream, start, end)
+        position.update(end)
+        self._unsaved.discard(where)
 
-    def _keep(self, stream: Definition, start: Offsets, end: Offsets) -> None:
+    def _keep(
+        self, stream: Definition, start: Mapping[str, Offsets], end: Mapping[str, Offsets]
+    ) -> None:
         session = self._spark.newSession()
         bad = read_bad(session, stream, self._connection, start, end).toLocalIterator()
         producer = TransactionalProducer(self._connection, _group(stream.topic))
@@ -134,36 +148,48 @@ class Keeper:
                 for chunk in _chunks(bad, stream, self._clock):
                     transaction.send(QUARANTINE_TOPIC, chunk)
                     self._kept[stream.name] = self._kept.get(stream.name, 0) + len(chunk)
-                transaction.offsets(_group(stream.topic), {stream.topic: dict(end)})
+                transaction.offsets(_group(stream.topic), end)
         finally:
             producer.close()
 
-    def _position(self, topic: str) -> dict[int, int]:
-        if topic not in self._positions:
+    def _position(self, report: Report) -> dict[str, dict[int, int]]:
+        """Where the keeper is in the report's topics that are there, from the log if need be."""
+        where = report.stream.topic
+        if where not in self._positions:
             # ends what a keeper that crashed left open: its position is final after this
-            TransactionalProducer(self._connection, _group(topic)).close()
-            begin = self._admin.begin_offsets(topic)
-            end = self._admin.end_offsets(topic)
-            saved = self._admin.group_offsets(_group(topic), topic)
+            TransactionalProducer(self._connection, _group(where)).close()
+        known = self._positions.setdefault(where, {})
+        for topic in report.start.keys() - report.end.keys():
+            known.pop(topic, None)  # deleted; one of the same name begins from nothing
+        new = [topic for topic in report.end if topic not in known or topic not in report.start]
+        begins = self._admin.all_begin_offsets(new)
+        ends = self._admin.all_end_offsets(new)
+        for topic in new:
+            begin, end = begins.get(topic), ends.get(topic)
+            if begin is None or end is None:
+                known.pop(topic, None)
+                continue
+            saved = self._admin.group_offsets(_group(where), topic)
             # outside of what the topic holds: records aged out, or the topic was made anew
-            self._positions[topic] = {
-                p: saved[p] if p in saved and begin[p] <= saved[p] <= end[p] else begin[p]
-                for p in begin
+            known[topic] = {
+                p: saved[p] if p in saved and first <= saved[p] <= end.get(p, 0) else first
+                for p, first in begin.items()
             }
-        return self._positions[topic]
+        return known
 
-    def _save(self, topic: str) -> None:
-        self._saved_at[topic] = self._clock.now()
-        self._admin.commit_offsets(_group(topic), {topic: self._positions[topic]})
-        self._unsaved.discard(topic)
+    def _save(self, where: str) -> None:
+        self._saved_at[where] = self._clock.now()
+        self._admin.commit_offsets(_group(where), self._positions[where])
+        self._unsaved.discard(where)
 
-    def _forget(self, topic: str) -> None:
-        self._positions.pop(topic, None)
-        self._unsaved.discard(topic)
+    def _forget(self, where: str) -> None:
+        self._positions.pop(where, None)
+        self._unsaved.discard(where)
 
 
-def _group(topic: str) -> str:
-    return group_of(f"quarantine.{topic}")
+def _group(where: str) -> str:
+    """A stream's own: where it reads is a topic or a pattern, and no other stream has that."""
+    return group_of(f"quarantine.{where}")
 
 
 def _chunks(rows: Iterator[Row], stream: Definition, clock: Clock) -> Iterator[list[Outgoing]]:
@@ -188,7 +214,7 @@ def _outgoing(row: Row, stream: Definition, clock: Clock) -> Outgoing:
         timestamp=int(row.timestamp.timestamp() * 1000),
     )
     error = MainstemError(
-        "RECORD_NOT_DECODED", name=stream.name, problem=diagnose(value, stream.columns)
+        "RECORD_NOT_DECODED", name=stream.name, problem=diagnose(value, stream.value_columns)
     )
     return quarantined(
         record,

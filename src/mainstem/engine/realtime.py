@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -15,7 +16,7 @@ CHECKPOINT_EVERY = "5 minutes"
 """A real-time batch is as long as this; each boundary stalls the flow for about a second."""
 
 
-def obstacles(definition: Definition, rows: DataFrame) -> list[str]:
+def obstacles(definition: Definition, inputs: Sequence[Definition], rows: DataFrame) -> list[str]:
     """Why the flow cannot run in real time; empty when it can."""
     query = definition.query
     found: list[str] = []
@@ -31,6 +32,8 @@ def obstacles(definition: Definition, rows: DataFrame) -> list[str]:
     read = mentions(query)
     if not query.joins and len(set(read)) < len(read):
         found.append("Spark's real-time mode reads each stream once only")
+    if any(source.pattern is not None for source in inputs):
+        found.append(f"a new topic would be found only every {CHECKPOINT_EVERY}")
     problem = streaming_complaint(rows, "update", realtime=True)
     if problem:
         found.append(problem)

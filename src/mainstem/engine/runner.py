@@ -122,7 +122,7 @@ class Runner:
     def _end(self, flow: Flow) -> None:
         flow.stop()
         for source in flow.inputs:
-            self._services.keeper.forget(source.topic)
+            self._services.keeper.forget(source)
 
     def _remove(self, flow: Flow) -> None:
         self._end(flow)

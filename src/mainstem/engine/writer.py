@@ -40,14 +40,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 from mainstem.crash import crash_point
 from mainstem.engine import whole_input
 from mainstem.engine.spark_errors import retold, task_failure
+from mainstem.engine.status import offsets_in
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
 from mainstem.log.task_writer import Rows, TaskWrite, write_task
-from mainstem.vocabulary import COMMITS_TOPIC
+from mainstem.vocabulary import COMMITS_TOPIC, Offsets
 
 SMALL_BATCH = 20_000
 """Up to this many input records a stateless batch is written by one task: one transaction.
 Part of the protocol: a replayed batch must be split as it was, so the number may not change."""
+
+Watch = Callable[[Mapping[str, Offsets], Mapping[str, Offsets]], None]
+"""Called with a batch's start and end by topic before anything of it is written; it raises when
+the batch must not be written."""
 
 _SCAN = "MicroBatchScanExec"
 _RANGE = re.compile(r"KafkaOffsetRange\(([^,()]+),(\d+),(\d+),")
@@ -99,8 +104,14 @@ class BatchWriter:
         connection: Connection,
         split: Split,
         making: Making | None = None,
+        *,
+        watch: Watch | None = None,
+        gone: int = 0,
     ) -> None:
         self._flow = flow
+        self._watch = watch
+        self._gone = gone
+        """Records that the first batch had when it was planned, and whose topics are gone."""
         self._topic = topic
         self._connection = connection
         self._split = split
@@ -121,6 +132,7 @@ class BatchWriter:
         if self._first_batch is None:
             self._first_batch = batch_id
         try:
+            self._look_for_losses()
             if self._making is not None:
                 batch = self._making.result(batch, batch_id)
             self._write(batch, batch_id)
@@ -135,7 +147,7 @@ class BatchWriter:
             self._making.written()
 
     def _write(self, batch: DataFrame, batch_id: int) -> None:
-        batch, names = self._divide(batch)
+        batch, names = self._divide(batch, self._gone if batch_id == self._first_batch else 0)
         crash_point("before_write", self._flow, batch_id)
         task_function = _task_function(
             self._connection.to_dict(),
@@ -155,14 +167,17 @@ class BatchWriter:
             if result.wrote:
                 self._last_written[result.task] = batch_id
 
-    def _divide(self, batch: DataFrame) -> tuple[DataFrame, Sequence[str] | None]:
-        """The batch as its tasks write it, and their names; None: by the number of the state."""
+    def _divide(self, batch: DataFrame, gone: int) -> tuple[DataFrame, Sequence[str] | None]:
+        """The batch as its tasks write it, and their names; None: by the number of the state.
+
+        `gone` is how many records more the batch had when it was planned.
+        """
         if self._split is Split.BY_STATE:
             return batch, None
         if self._split is Split.WHOLE:
             return batch.repartition(1), ["all"]
         ranges = self._source_ranges()
-        if sum(r.end - r.start for r in ranges) <= SMALL_BATCH:
+        if gone + sum(r.end - r.start for r in ranges) <= SMALL_BATCH:
             return batch.coalesce(1), ["all"]
         return batch, [r.partition for r in ranges]
 
@@ -173,26 +188,34 @@ class BatchWriter:
             raise RuntimeError(message)
         return str(self._query.id)
 
+    def _look_for_losses(self) -> None:
+        if self._watch is None:
+            return
+        for scan in self._scans():
+            self._watch(offsets_in(scan.start().json()), offsets_in(scan.end().json()))
+
     def _source_ranges(self) -> list[SourceRange]:
         """Input ranges in the order of the batch's tasks, from the plan that runs it."""
-        self._query_id()
-        assert self._query is not None
-        execution: Any = self._query._jsq
-        if hasattr(execution, "streamingQuery"):
-            execution = execution.streamingQuery()
-        leaves = execution.lastExecution().executedPlan().collectLeaves()
         ranges: list[SourceRange] = []
-        for index in range(leaves.size()):
-            leaf = leaves.apply(index)
-            if leaf.getClass().getSimpleName() != _SCAN:
-                continue  # stands for an input that has nothing new, and has no tasks
-            text = leaf.inputPartitions().mkString("\n")
+        for index, scan in enumerate(self._scans()):
+            text = scan.inputPartitions().mkString("\n")
             taken = {r.partition for r in ranges}
             for partition, start, end in _RANGE.findall(text):
                 # a stream that is read twice, as by UNION ALL with itself, has its tasks twice
                 name = f"{partition}/{index}" if partition in taken else partition
                 ranges.append(SourceRange(name, int(start), int(end)))
         return ranges
+
+    def _scans(self) -> list[Any]:
+        """The inputs of the plan that runs the batch; one without news is not read."""
+        self._query_id()
+        assert self._query is not None
+        execution: Any = self._query._jsq
+        if hasattr(execution, "streamingQuery"):
+            execution = execution.streamingQuery()
+        leaves = execution.lastExecution().executedPlan().collectLeaves()
+        found = [leaves.apply(index) for index in range(leaves.size())]
+        return [leaf for leaf in found if leaf.getClass().getSimpleName() == _SCAN]
 
 
 def _task_function(

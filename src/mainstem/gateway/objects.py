@@ -16,6 +16,7 @@ def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
         "name": entry.name,
         "kind": definition.kind.value,
         "topic": definition.topic,
+        "wildcard": definition.pattern is not None,
         "derived": definition.derived,
         "key": list(definition.key),
         "columns": [{"name": c.name, "type": c.type} for c in definition.columns],

@@ -36,6 +36,9 @@ from mainstem.gateway.writer import Writer
 from mainstem.log.admin import Admin
 from mainstem.views.pull import Parameters, Pull
 
+_MOST_TOPICS = 20
+"""Topics that DESCRIBE names; a pattern may stand for thousands."""
+
 Statuses = Callable[[], Mapping[str, dict[str, Any]]]
 
 
@@ -168,7 +171,12 @@ class Statements:
                     [e.name, e.definition.topic, e.definition.derived, ", ".join(e.definition.key)]
                     for e in catalog.of_kind(kind)
                 ]
-                return _rows(("name", "topic", "derived", "key"), rows)
+                answer = _rows(("name", "topic", "derived", "key"), rows)
+                wildcards = [e for e in catalog.of_kind(kind) if e.definition.pattern is not None]
+                if wildcards:
+                    notes = (f"{e.name} {self._matched(e.definition)}" for e in wildcards)
+                    answer["note"] = "\n".join(notes)
+                return answer
             case Listing.TOPICS:
                 found = [[t.name, t.partitions, t.replication_factor] for t in self._admin.topics()]
                 return _rows(("name", "partitions", "replication_factor"), found)
@@ -194,7 +202,17 @@ class Statements:
     def _describe(self, entry: Entry) -> dict[str, Any]:
         key = {name.lower() for name in entry.definition.key}
         rows = [[c.name, c.type, c.name.lower() in key] for c in entry.definition.columns]
-        return _rows(("column", "type", "key"), rows)
+        answer = _rows(("column", "type", "key"), rows)
+        if entry.definition.pattern is not None:
+            answer["note"] = self._matched(entry.definition)
+        return answer
+
+    def _matched(self, wildcard: Definition) -> str:
+        topics = self._admin.topics_of(wildcard)
+        shown = ", ".join(topics[:_MOST_TOPICS])
+        if len(topics) > _MOST_TOPICS:
+            shown += f" and {len(topics) - _MOST_TOPICS} more"
+        return f"reads the topics {wildcard.topic}; now: {shown or 'none'}"
 
     def _explain(self, target: str | Select | Create, statement: Explain) -> dict[str, Any]:
         match target:
@@ -247,7 +265,15 @@ class Statements:
 
 
 def check_writable(entry: Entry) -> None:
-    """Refuse records for an object that a flow writes."""
+    """Refuse records for an object that a flow writes, or that has no topic of its own."""
+    if entry.definition.pattern is not None:
+        raise MainstemError(
+            "WRONG_KIND",
+            name=entry.name,
+            actual="wildcard stream",
+            expected="stream with a topic of its own",
+            advice=f"Write to a stream or topic that {entry.definition.topic} stands for.",
+        )
     if entry.definition.derived:
         raise MainstemError(
             "WRONG_KIND",

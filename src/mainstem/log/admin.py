@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -29,6 +29,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from mainstem.definitions.model import Definition
+from mainstem.definitions.patterns import TopicPattern
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.log.connection import Connection
 from mainstem.log.errors import kafka_error, translate, unreachable
@@ -97,6 +99,18 @@ class Admin:
         names = sorted(n for n in metadata.topics if internal or not n.startswith("_"))
         configs = self._configs(names)
         return [_info(metadata.topics[name], configs[name]) for name in names if name in configs]
+
+    def topics_of(self, definition: Definition) -> list[str]:
+        """The topics whose records a stream or table has, by name: of a wildcard, those there are.
+
+        A topic of its own is named whether it is there or not.
+        """
+        pattern = definition.pattern
+        return [definition.topic] if pattern is None else self.matching(pattern)
+
+    def matching(self, pattern: TopicPattern) -> list[str]:
+        """The topics that a pattern stands for now, by name."""
+        return sorted(filter(pattern.matches, self._metadata().topics))
 
     def topic(self, name: str) -> TopicInfo | None:
         """The topic of that name, or None."""
@@ -211,6 +225,14 @@ class Admin:
         """
         return self._offsets(topic, OffsetSpec.latest(), committed)  # type: ignore[no-untyped-call]
 
+    def all_begin_offsets(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+        """The first offsets by topic; a topic that is not there is left out."""
+        return self._offsets_of_all(topics, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+    def all_end_offsets(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+        """The offsets behind the last records by topic; a topic that is not there is left out."""
+        return self._offsets_of_all(topics, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
     def offsets_at(self, topic: str, timestamp_ms: int) -> dict[int, int]:
         """The first offset of each partition with that time or a later one; else its end."""
         ends = self.end_offsets(topic)  # first: a record that comes meanwhile is not jumped over
@@ -319,23 +341,46 @@ class Admin:
         return configs
 
     def _offsets(self, topic: str, spec: OffsetSpec, committed: bool = True) -> dict[int, int]:
-        partitions = self._partitions(topic)
+        asked = [TopicPartition(topic, partition) for partition in self._partitions(topic)]
+        return self._list_offsets(asked, spec, committed).get(topic, {})
+
+    def _offsets_of_all(self, topics: Iterable[str], spec: OffsetSpec) -> dict[str, dict[int, int]]:
+        wanted = set(topics)
+        deadline = time.monotonic() + self._timeout
+        while True:
+            there = self._metadata().topics
+            asked = [
+                TopicPartition(topic, partition)
+                for topic in sorted(wanted & there.keys())
+                for partition in sorted(there[topic].partitions)
+            ]
+            try:
+                return self._list_offsets(asked, spec) if asked else {}
+            except MainstemError as error:
+                # one of them was deleted between the two questions
+                if error.code != "UNKNOWN_TOPIC" or time.monotonic() > deadline:
+                    raise
+            time.sleep(_POLL_SECONDS)
+
+    def _list_offsets(
+        self, asked: list[TopicPartition], spec: OffsetSpec, committed: bool = True
+    ) -> dict[str, dict[int, int]]:
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        topic = asked[0].topic if asked else ""
         act = f'the offsets of topic "{topic}"'
         deadline = time.monotonic() + self._timeout
         while True:
             futures = self._client.list_offsets(
-                {TopicPartition(topic, partition): spec for partition in partitions},
+                dict.fromkeys(asked, spec),
                 isolation_level=isolation,
                 request_timeout=self._timeout,
             )
             try:
-                return {
-                    position.partition: self._wait(future).offset
-                    for position, future in sorted(
-                        futures.items(), key=lambda item: item[0].partition
-                    )
-                }
+                found: dict[str, dict[int, int]] = {}
+                for place in sorted(futures, key=lambda p: (p.topic, p.partition)):
+                    offset = self._wait(futures[place]).offset
+                    found.setdefault(place.topic, {})[place.partition] = offset
+                return found
             except KafkaException as error:
                 # a topic that was made a moment ago, or whose broker has just come back
                 leaderless = kafka_error(error).code() in _LEADERLESS

@@ -9,6 +9,7 @@ from mainstem.catalog.entry import Catalog, Entry
 from mainstem.catalog.plan import TopicNeed
 from mainstem.config import KafkaSettings
 from mainstem.definitions.options import milliseconds
+from mainstem.definitions.patterns import TopicPattern
 from mainstem.errors import MainstemError
 from mainstem.log.admin import BROKER_DEFAULT, Admin, TopicSpec
 from mainstem.log.compacted import StateLog
@@ -130,6 +131,10 @@ class LogFactsReader:
         """How many partitions the topic has; None when there is no such topic."""
         info = self._admin.topic(topic)
         return None if info is None else info.partitions
+
+    def matching(self, pattern: TopicPattern) -> list[str]:
+        """The topics that a pattern stands for now."""
+        return self._admin.matching(pattern)
 
 
 def _config(topic: TopicNeed) -> dict[str, str | None]:

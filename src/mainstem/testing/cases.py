@@ -11,6 +11,8 @@ A file is a list of cases:
         - s: {id: 2, amount: 50}
         - run                                  # a micro-batch ends here; one comes at the end, too
         - {to: s, raw: "{broken", key: k}      # bytes as they are
+        - {topic: nyc.red.chat, row: {id: 4}}  # to a topic, which is made if there is none
+        - delete_topic: nyc.red.chat
         - insert: INSERT INTO s VALUES (3, 7)
         - apply: |                             # definitions change while data is there
             CREATE STREAM big AS SELECT id FROM s WHERE amount > 20;
@@ -136,6 +138,8 @@ def _play(case: Case, driver: Driver) -> Sequence[Step]:
                 steps = driver.apply(sql).steps
             case {"project": sql}:
                 steps = driver.apply(sql, drop_missing=True).steps
+            case {"delete_topic": topic}:
+                driver.delete_topic(topic)
             case {"insert": sql}:
                 statement = parse_one(sql)
                 assert isinstance(statement, InsertValues)
@@ -174,10 +178,11 @@ def _expect_error(case: Case, driver: Driver) -> None:
 
 
 def _event(item: Mapping[str, Any]) -> Event:
-    if "to" in item:
+    if "to" in item or "topic" in item:
         raw = item.get("raw")
         return Event(
-            stream=item["to"],
+            stream=item.get("to", ""),
+            topic=item.get("topic"),
             row=item.get("row"),
             raw=raw.encode() if isinstance(raw, str) else raw,
             key=item.get("key"),

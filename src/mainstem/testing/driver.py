@@ -25,7 +25,9 @@ from mainstem.catalog.entry import Catalog, Entry, Origin
 from mainstem.catalog.plan import ChangeInPlace, CreateObject, DropObject, Plan, Rebuild
 from mainstem.config import SparkSettings
 from mainstem.definitions.model import Definition, InsertValues, Kind, Query
+from mainstem.definitions.patterns import TopicPattern
 from mainstem.definitions.project import load_definitions
+from mainstem.definitions.resolve import order
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import flow_session
@@ -48,13 +50,17 @@ _LONGEST_WAIT_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A record for a stream: a row, or raw bytes as they are."""
+    """A record for a stream: a row, or raw bytes as they are.
 
-    stream: str
+    With `topic` it goes to a topic of that name, which is made if there is none.
+    """
+
+    stream: str = ""
     row: Mapping[str, Any] | None = None
     raw: bytes | None = None
     key: str | None = None
     timestamp: int | None = None
+    topic: str | None = None
 
 
 @dataclass
@@ -74,10 +80,11 @@ class Driver:
         self._settings = SparkSettings()
         self._answers = Answers(self.spark, self.connection, self._settings)
         self._reports: list[Report] = []
+        self._topics: set[str] = set()
         checkpoints = Checkpoints(self.spark, str(self.folder))
         tables = Tables(self.spark, self.connection, self.admin, checkpoints)
         self._machinery = Machinery(
-            self.spark, self.connection, self._settings, checkpoints, tables
+            self.spark, self.connection, self._settings, checkpoints, tables, self.admin
         )
 
     def apply(self, sql: str, *, drop_missing: bool = False) -> Plan:
@@ -112,15 +119,23 @@ class Driver:
     def send(self, events: Iterable[Event]) -> None:
         """Writes events to their streams, in order."""
         for event in events:
-            definition = self.entry(event.stream).definition
-            value = event.raw
+            value, key = event.raw, event.key
             if event.row is not None:
                 value = json.dumps(event.row, default=str).encode()
-            key = event.key if event.key is not None else _key(definition, event.row)
+            if event.topic is not None:
+                topic = self._make_topic(event.topic)
+            else:
+                definition = self.entry(event.stream).definition
+                topic = definition.topic
+                key = key if key is not None else _key(definition, event.row)
             record = Outgoing(
                 key=None if key is None else key.encode(), value=value, timestamp=event.timestamp
             )
-            self._producer.send(definition.topic, [record])
+            self._producer.send(topic, [record])
+
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic that an event made."""
+        self.admin.delete_topic(self.prefix + name)
 
     def insert(self, statement: InsertValues) -> None:
         """Writes the rows of an INSERT, typed and encoded by the engine."""
@@ -151,7 +166,7 @@ class Driver:
                 raise flow_error(error, entry.name) from None
             self._settle(entry.definition.topic)
             for definition in (i for i in inputs if i.kind is Kind.STREAM):
-                end = self.admin.end_offsets(definition.topic)
+                end = self.admin.all_end_offsets(self.admin.topics_of(definition))
                 self._reports.append(Report(definition, {}, end, None))
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -206,8 +221,9 @@ class Driver:
         """Removes the case's topics."""
         if "_producer" in self.__dict__:
             self._producer.close()
-        for entry in self.catalog.entries.values():
-            self.admin.delete_topic(entry.definition.topic)
+        own = {e.definition.topic for e in self.catalog.entries.values() if not _wildcard(e)}
+        for topic in own | self._topics:
+            self.admin.delete_topic(topic)
 
     @cached_property
     def _producer(self) -> Producer:
@@ -223,13 +239,21 @@ class Driver:
 
     def _keep(self, entry: Entry) -> None:
         definition = entry.definition
-        config = {"cleanup.policy": "compact,delete"} if definition.kind is Kind.TABLE else {}
-        spec = TopicSpec(definition.topic, definition.partitions or self.partitions, 1, config)
-        self.admin.ensure_topic(spec)
+        if not _wildcard(entry):
+            config = {"cleanup.policy": "compact,delete"} if definition.kind is Kind.TABLE else {}
+            spec = TopicSpec(definition.topic, definition.partitions or self.partitions, 1, config)
+            self.admin.ensure_topic(spec)
         self.catalog = replace(self.catalog.with_entry(entry), revision=self.catalog.revision + 1)
 
+    def _make_topic(self, name: str) -> str:
+        topic = self.prefix + name
+        self.admin.ensure_topic(TopicSpec(topic, self.partitions, 1))
+        self._topics.add(topic)
+        return topic
+
     def _drop(self, entry: Entry) -> None:
-        self.admin.delete_topic(entry.definition.topic)
+        if not _wildcard(entry):
+            self.admin.delete_topic(entry.definition.topic)
         left = {n: e for n, e in self.catalog.entries.items() if n != entry.name.lower()}
         self.catalog = Catalog(left, self.catalog.revision + 1)
 
@@ -252,27 +276,22 @@ class Driver:
 
     def _covered(self, report: Report) -> bool:
         """True when the keeper has been through all that a report tells of."""
-        topic = report.stream.topic
+        group = group_of(f"quarantine.{report.stream.topic}")
+        there = self.admin.all_end_offsets(report.end)
         try:
-            kept = self.admin.group_offsets(group_of(f"quarantine.{topic}"), topic)
+            kept = {topic: self.admin.group_offsets(group, topic) for topic in there}
         except MainstemError:  # a broker that has just started may not know its groups yet
             return False
-        return all(kept.get(partition, 0) >= end for partition, end in report.end.items())
+        return all(
+            kept[topic].get(partition, 0) >= end
+            for topic in there
+            for partition, end in report.end[topic].items()
+        )
 
     def _in_order(self) -> list[Entry]:
-        done = {n for n, e in self.catalog.entries.items() if not e.definition.derived}
-        waiting = self.catalog.flows()
-        ordered: list[Entry] = []
-        while waiting:
-            ready = [
-                e
-                for e in waiting
-                if e.definition.query and all(i.lower() in done for i in e.definition.query.inputs)
-            ]
-            ordered += ready
-            done |= {e.name.lower() for e in ready}
-            waiting = [e for e in waiting if e not in ready]
-        return ordered
+        """The flows, each behind those that write what it reads."""
+        definitions = order((e.definition for e in self.catalog.entries.values()), {})
+        return [self.entry(d.name) for d in definitions if d.derived]
 
 
 class _Facts:
@@ -292,6 +311,15 @@ class _Facts:
         """How many partitions a topic has; None when there is none."""
         info = self._admin.topic(topic)
         return None if info is None else info.partitions
+
+    def matching(self, pattern: TopicPattern) -> list[str]:
+        """The topics that a pattern stands for."""
+        return self._admin.matching(pattern)
+
+
+def _wildcard(entry: Entry) -> bool:
+    """True for a stream that has no topic of its own."""
+    return entry.definition.pattern is not None
 
 
 def _dump(definition: Definition) -> Any:

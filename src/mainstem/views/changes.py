@@ -20,7 +20,6 @@ from mainstem.definitions.model import Definition, Kind, Select
 from mainstem.definitions.to_postgres import RECORDS, push_condition
 from mainstem.views.readers import AsyncConnection, Readers
 from mainstem.views.rows import (
-    literal,
     quoted,
     record_columns,
     table,
@@ -174,6 +173,7 @@ def _arguments(records: Sequence[Record], headers: bool) -> list[list[Any]]:
         [r.offset for r in records],
         [r.timestamp / 1000 for r in records],
         [_headers_json(r) if headers else None for r in records],
+        [r.topic for r in records],
     ]
 
 
@@ -191,10 +191,11 @@ def _from_records(definition: Definition, alias: str) -> str:
     return (
         "(SELECT (s.n - 1)::integer AS _mainstem_n, s.value IS NULL AS _mainstem_gone,"
         f" {typed_columns(definition)}, s.key AS _key,"
-        f" {literal(definition.topic)}::text AS _topic, s.partition AS _partition,"
+        " s.topic AS _topic, s.partition AS _partition,"
         " s.position AS _offset, to_timestamp(s.at) AS _timestamp, s.headers AS _headers"
         " FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::double precision[],"
-        " $6::jsonb[]) WITH ORDINALITY AS s(key, value, partition, position, at, headers, n)"
+        " $6::jsonb[], $7::text[])"
+        " WITH ORDINALITY AS s(key, value, partition, position, at, headers, topic, n)"
         f" CROSS JOIN LATERAL jsonb_to_record({value})"
         f" AS r({record_columns(definition)})) AS {alias}"
     )

@@ -2,7 +2,8 @@
 
 A table's subscription begins with the rows of one PostgreSQL snapshot and the offsets that belong
 to it; then it reads the log from exactly those offsets, so between the two nothing is missing and
-nothing comes twice. A stream's subscription begins at the end of the log. A client that resumes
+nothing comes twice. A stream's subscription begins at the end of the log; a topic that joins a
+wildcard stream later is read from its beginning. A client that resumes
 with the token of the last event it saw gets the changes behind it and no others; a token from
 inside a snapshot starts the snapshot again, since a part of one is of no use.
 
@@ -16,7 +17,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -35,13 +36,14 @@ from mainstem.views.readers import AsyncConnection, Readers, translate
 from mainstem.views.times import iso_utc
 from mainstem.views.tokens import Token
 from mainstem.views.values import json_names
-from mainstem.vocabulary import Record
+from mainstem.vocabulary import Offsets, Record
 
 _HEARTBEAT_SECONDS = 5.0
 _POLL_SECONDS = 0.5
 _BATCH = 1000
 _PAGE = 500
 _MOST_KNOWN_KEYS = 100_000
+_LOOK_FOR_TOPICS_SECONDS = 1.0
 _FETCH = {"fetch.wait.max.ms": 100, "queued.max.messages.kbytes": 4096}
 """A reader for one client must be quick to answer and small."""
 
@@ -128,19 +130,28 @@ class Push:
 class _LogReader:
     """A reader of the log that threads of the pool use one after another."""
 
-    def __init__(self, connection: Connection, topic: str, offsets: Mapping[int, int]) -> None:
+    def __init__(self, connection: Connection, offsets: Mapping[str, Offsets]) -> None:
         self._lock = threading.Lock()
         self._closed = False
-        self._reader = Reader(connection, {topic: offsets}, committed=True, tuning=_FETCH)
-        self._topic = topic
+        self._reader = Reader(connection, offsets, committed=True, tuning=_FETCH)
 
-    def poll(self) -> tuple[list[Record], dict[int, int]]:
+    def poll(self) -> tuple[list[Record], dict[str, dict[int, int]]]:
         """New records, or none after a while, and the positions behind them."""
         with self._lock:
             if self._closed:
                 return [], {}
             records = self._reader.poll(_BATCH, _POLL_SECONDS)
-            return records, self._reader.positions().get(self._topic, {})
+            return records, self._reader.positions()
+
+    def change(self, new: Mapping[str, Offsets], gone: Iterable[str]) -> None:
+        """Read other topics from now on."""
+        with self._lock:
+            if self._closed:
+                return
+            for topic in gone:
+                self._reader.remove(topic)
+            for topic, offsets in new.items():
+                self._reader.add(topic, offsets)
 
     def close(self) -> None:
         """End, after the poll that is under way."""
@@ -159,11 +170,13 @@ class _Run:
         self._definition = wanted.entry.definition
         self._evaluation = Evaluation(wanted.selection)
         self._names: tuple[str, ...] = ()
-        self._offsets: dict[int, int] = {}
+        # by topic; None: the snapshot has yet to say them
+        self._offsets: dict[str, dict[int, int]] | None = None
         self._skipped = 0
         self._sent = 0
         self._spoke_at = time.monotonic()
         self._checked_at = 0.0
+        self._looked_at = 0.0
         self._reader: _LogReader | None = None
         # keys that the client has; None: not known, so every deletion is sent
         self._known: set[str] | None = None
@@ -200,7 +213,7 @@ class _Run:
 
     @property
     def _needs_snapshot(self) -> bool:
-        return not self._offsets
+        return self._offsets is None
 
     async def _begin(self) -> None:
         """Set the offsets to go on from, unless a snapshot has to say them."""
@@ -211,25 +224,38 @@ class _Run:
                     "RESUME_TOKEN_INVALID", problem="what it belongs to was rebuilt or is another"
                 )
             if token.offsets is not None:
-                await self._check_offsets(dict(token.offsets))
+                await self._check_offsets(token.offsets)
                 return
         if self._definition.kind is Kind.STREAM or not wanted.snapshot:
-            self._offsets = await self._ask(self._push._admin.end_offsets)
+            self._offsets = await self._ask(self._push._admin.all_end_offsets)
 
-    async def _check_offsets(self, offsets: dict[int, int]) -> None:
-        begin = await self._ask(self._push._admin.begin_offsets)
-        end = await self._ask(self._push._admin.end_offsets)
-        if any(offset < begin.get(p, 0) for p, offset in offsets.items()):
+    async def _check_offsets(self, offsets: Mapping[str, Offsets]) -> None:
+        begin = await self._ask(self._push._admin.all_begin_offsets)
+        end = await self._ask(self._push._admin.all_end_offsets)
+        # topics of a pattern that were deleted since are left behind
+        places = [(t, p, o) for t, at in offsets.items() if t in begin for p, o in at.items()]
+        if any(offset < begin[t].get(p, 0) for t, p, offset in places):
             raise MainstemError(
                 "RESUME_TOKEN_INVALID", problem="the log no longer has the records behind it"
             )
-        if any(offset > end.get(p, 0) for p, offset in offsets.items()):
+        if any(offset > end.get(t, {}).get(p, 0) for t, p, offset in places):
             raise MainstemError("RESUME_TOKEN_INVALID", problem="it lies behind the log's end")
-        # a partition that was added since the token was made is read from its beginning
-        self._offsets = {p: offsets.get(p, first) for p, first in begin.items()}
+        # what was added since the token was made, partition or topic, is read from its beginning
+        self._offsets = {
+            topic: {p: offsets.get(topic, {}).get(p, first) for p, first in at.items()}
+            for topic, at in begin.items()
+        }
 
-    async def _ask(self, question: Callable[[str], dict[int, int]]) -> dict[int, int]:
-        answer: dict[int, int] = await self._push._in_thread(question, self._definition.topic)
+    async def _ask(
+        self, question: Callable[[Iterable[str]], dict[str, dict[int, int]]]
+    ) -> dict[str, dict[int, int]]:
+        def ask() -> dict[str, dict[int, int]]:
+            answer = question(self._push._admin.topics_of(self._definition))
+            if not answer and self._definition.pattern is None:
+                raise MainstemError("UNKNOWN_TOPIC", topic=self._definition.topic, suggestion="")
+            return answer
+
+        answer: dict[str, dict[int, int]] = await self._push._in_thread(ask)
         return answer
 
     # -- the snapshot
@@ -255,7 +281,7 @@ class _Run:
                         if self._finished:
                             return
                     self._check_current()
-        self._offsets = offsets
+        self._offsets = {self._definition.topic: offsets}
         self._known = known if len(known) <= _MOST_KNOWN_KEYS else None
 
     async def _position(self, connection: AsyncConnection) -> dict[int, int]:
@@ -272,20 +298,62 @@ class _Run:
     # -- the changes
 
     async def _follow(self) -> AsyncGenerator[Event, None]:
-        reader = _LogReader(self._push._connection, self._definition.topic, self._offsets)
-        self._reader = reader
+        reader = await self._open_reader()
         while not self._push._stopping:
             self._check_current()
-            records, positions = await self._push._in_thread(reader.poll)
+            await self._look_for_topics(reader)
+            try:
+                records, positions = await self._push._in_thread(reader.poll)
+            except MainstemError as error:
+                if error.code != "UNKNOWN_TOPIC" or self._definition.pattern is None:
+                    raise
+                # a topic was deleted; what came together with that news is read once more
+                reader = await self._open_reader()
+                continue
             if records:
                 await self._check_gap(records)
                 for change in await self._changes(records):
                     yield change
                     if self._finished:
                         return
-            self._offsets.update(positions)
+            for topic, at in positions.items():
+                self._place(topic).update(at)
             if time.monotonic() - self._spoke_at >= _HEARTBEAT_SECONDS:
                 yield self._progress()
+
+    async def _open_reader(self) -> _LogReader:
+        """A reader from where the client is; it takes the place of the one before."""
+        await self.close()
+        offsets = self._offsets or {}
+        self._looked_at = time.monotonic()
+        if self._definition.pattern is not None:
+            there = await self._push._in_thread(self._push._admin.topics_of, self._definition)
+            self._offsets = offsets = {t: at for t, at in offsets.items() if t in there}
+        self._reader = _LogReader(self._push._connection, offsets)
+        return self._reader
+
+    async def _look_for_topics(self, reader: _LogReader) -> None:
+        """Take up topics of a pattern that were made, from their beginning; leave deleted ones."""
+        waited = time.monotonic() - self._looked_at
+        if self._definition.pattern is None or waited < _LOOK_FOR_TOPICS_SECONDS:
+            return
+        self._looked_at = time.monotonic()
+        offsets = self._offsets or {}
+        admin = self._push._admin
+        there = await self._push._in_thread(admin.topics_of, self._definition)
+        new = [topic for topic in there if topic not in offsets]
+        gone = offsets.keys() - set(there)
+        if new or gone:
+            begins = await self._push._in_thread(admin.all_begin_offsets, new)
+            await self._push._in_thread(reader.change, begins, gone)
+            kept = {topic: at for topic, at in offsets.items() if topic not in gone}
+            self._offsets = {**kept, **begins}
+
+    def _place(self, topic: str) -> dict[int, int]:
+        """Where the client is in a topic."""
+        if self._offsets is None:
+            self._offsets = {}
+        return self._offsets.setdefault(topic, {})
 
     async def _changes(self, records: list[Record]) -> Iterator[Event]:
         evaluated = await self._evaluation.changes(self._push._readers, self._names, records)
@@ -294,7 +362,7 @@ class _Run:
 
     def _told(self, evaluated: Evaluated) -> Iterator[Event]:
         for record, change in evaluated.changes:
-            self._offsets[record.partition] = record.offset + 1
+            self._place(record.topic)[record.partition] = record.offset + 1
             if self._concerns(change):
                 yield self._event(change)
 
@@ -324,14 +392,14 @@ class _Run:
 
         Holes are normal (markers of transactions, compaction), so only the log's beginning tells.
         """
-        first: dict[int, int] = {}
+        first: dict[tuple[str, int], int] = {}
         for record in records:
-            first.setdefault(record.partition, record.offset)
-        hole = any(offset > self._offsets.get(p, offset) for p, offset in first.items())
+            first.setdefault((record.topic, record.partition), record.offset)
+        hole = any(offset > self._place(t).get(p, offset) for (t, p), offset in first.items())
         if hole and time.monotonic() - self._checked_at > 1.0:
             self._checked_at = time.monotonic()
-            begin = await self._ask(self._push._admin.begin_offsets)
-            if any(self._offsets.get(p, 0) < offset for p, offset in begin.items() if p in first):
+            begin = await self._ask(self._push._admin.all_begin_offsets)
+            if any(self._place(t).get(p, 0) < begin.get(t, {}).get(p, 0) for t, p in first):
                 raise MainstemError(
                     "RESUME_TOKEN_INVALID", problem="the log dropped records before they were sent"
                 )
@@ -343,8 +411,7 @@ class _Run:
         return self._wanted.limit is not None and self._sent >= self._wanted.limit
 
     def _token(self) -> str:
-        offsets = dict(self._offsets) or None
-        return Token(self._entry.name, self._entry.generation, offsets).encode()
+        return Token(self._entry.name, self._entry.generation, self._offsets).encode()
 
     def _event(self, change: Change) -> Event:
         self._sent += 1

@@ -39,14 +39,20 @@ def record_columns(definition: Definition) -> str:
     """The column list behind `jsonb_to_record(...) AS r`."""
     return ", ".join(
         f"{quoted(c.name)} {'text' if _converted(c, definition) else postgres_type(c.type, c.name)}"
-        for c in definition.columns
+        for c in definition.value_columns
     )
 
 
 def typed_columns(definition: Definition) -> str:
-    """The columns of such a record with their final types and names."""
+    """The columns of such a record with their final types and names.
+
+    Named parts of a wildcard stream's topics come from the staged record's topic.
+    """
+    places = definition.pattern.places if definition.pattern else {}
     return ", ".join(
-        f"{_converted(c, definition) or 'r.' + quoted(c.name)} AS {quoted(c.name)}"
+        f"split_part(s.topic, '.', {places[c.name]}) AS {quoted(c.name)}"
+        if c.name in places
+        else f"{_converted(c, definition) or 'r.' + quoted(c.name)} AS {quoted(c.name)}"
         for c in definition.columns
     )
 

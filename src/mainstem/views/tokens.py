@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mainstem.errors import MainstemError
@@ -17,13 +18,14 @@ class Token:
 
     name: str
     generation: int
-    offsets: Offsets | None
+    offsets: Mapping[str, Offsets] | None
+    """By topic: a wildcard stream has many."""
 
     def encode(self) -> str:
         """The token as text that fits into a header and a query string."""
         document: dict[str, object] = {"n": self.name, "g": self.generation}
         if self.offsets is not None:
-            document["o"] = dict(self.offsets)
+            document["o"] = {topic: dict(at) for topic, at in self.offsets.items()}
         text = json.dumps(document, separators=(",", ":"))
         return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
@@ -37,8 +39,12 @@ def decode_token(text: str) -> Token:
         token = Token(
             name=str(document["n"]),
             generation=int(document["g"]),
-            offsets=None if offsets is None else {int(p): int(o) for p, o in offsets.items()},
+            offsets=None if offsets is None else {t: _at(at) for t, at in offsets.items()},
         )
     except (binascii.Error, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise MainstemError("RESUME_TOKEN_INVALID", problem="it is not one of ours") from None
     return token
+
+
+def _at(offsets: Mapping[str, object]) -> dict[int, int]:
+    return {int(partition): int(str(offset)) for partition, offset in offsets.items()}

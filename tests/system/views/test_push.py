@@ -7,6 +7,7 @@ import json
 import random
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -18,6 +19,7 @@ from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import Select
 from mainstem.definitions.parse import parse_one
 from mainstem.errors import MainstemError
+from mainstem.log.admin import TopicSpec
 from mainstem.views.changes import selection_of
 from mainstem.views.push import Event, Push, Subscription
 from mainstem.views.readers import Readers
@@ -256,12 +258,12 @@ def test_token_that_cannot_be_used(lab: Any, topic: Topic, case: str) -> None:
     policy = {"cleanup.policy": "compact,delete"}
     entry = lab.stream("tokens", topic(1, **policy), {"n": "int"})
     lab.send(entry.definition.topic, *((b"k", {"n": n}) for n in range(5)))
-    token = Token("tokens", 1, {0: 2})
+    token = Token("tokens", 1, {entry.definition.topic: {0: 2}})
     match case:
         case "aged out":
             lab.admin.truncate(entry.definition.topic)
         case "ahead":
-            token = replace(token, offsets={0: 99})
+            token = replace(token, offsets={entry.definition.topic: {0: 99}})
         case "rebuilt":
             token = replace(token, generation=7)
         case "another":
@@ -283,3 +285,49 @@ def test_rebuild_ends_a_subscription(lab: Any, topic: Topic) -> None:
     events = collect(lab, entry, "SELECT * FROM rebuilt EMIT CHANGES", until=more, current=current)
     assert events[-1].name == "error"
     assert json.loads(events[-1].data)["title"] == "RESUME_TOKEN_INVALID"
+
+
+def test_topics_join_and_leave_a_wildcard_subscription(lab: Any) -> None:
+    root = f"push-{uuid.uuid4().hex[:8]}"
+    columns = {"city": "string", "text": "string"}
+    entry = lab.stream("push_wild", f"{root}.{{city}}.chat", columns)
+    made: list[str] = []
+
+    def send(city: str, text: str) -> None:
+        topic = f"{root}.{city}.chat"
+        lab.admin.ensure_topic(TopicSpec(topic, 2, 1))
+        made.append(topic)
+        lab.send(topic, (b"k", {"text": text}))
+
+    sql = "SELECT *, _topic AS t FROM push_wild WHERE city <> 'rome' EMIT CHANGES"
+    steps = iter(
+        [
+            lambda: send("nyc", "first of a new topic"),
+            lambda: (lab.admin.delete_topic(f"{root}.nyc.chat"), send("oslo", "another")),
+            lambda: (send("rome", "filtered"), send("oslo", "more")),
+        ]
+    )
+
+    def more(events: list[Event]) -> bool:
+        if events[-1].name == "progress" and not rows(events) and not made:
+            next(steps)()
+        elif events[-1].name == "append":
+            step = next(steps, None)
+            if step is None:
+                return True
+            step()
+        return False
+
+    try:
+        events = collect(lab, entry, sql, until=more, seconds=60)
+        texts = ["first of a new topic", "another", "more"]
+        found = [row["row"] for row in rows(events)]
+        assert [row["text"] for row in found] == texts
+        assert found[0] == {"city": "nyc", "text": texts[0], "t": f"{root}.nyc.chat"}
+        # behind the first event: the topic that it was in is gone, all of the others comes
+        token = decode_token(next(e.id for e in events if e.name == "append"))
+        again = collect(lab, entry, sql, until=lambda e: len(rows(e)) == 2, after=token)
+        assert [row["row"]["text"] for row in rows(again)] == texts[1:]
+    finally:
+        for topic in made:
+            lab.admin.delete_topic(topic)

@@ -46,6 +46,9 @@ class World:
     def partitions(self, topic):
         return self.partition_count if topic in self.topics else None
 
+    def matching(self, pattern):
+        return [topic for topic in self.topics if pattern.matches(topic)]
+
     def plan(self, sql, origin=Origin.PROJECT, drop_missing=True) -> Plan:
         return build_plan(
             self.catalog,
@@ -392,3 +395,58 @@ def test_an_error_of_the_analysis_comes_through(world):
 
     world.analyse = fail
     assert failure(world.plan, ALL.replace("/home", "/start")).code == "UNKNOWN_COLUMN"
+
+
+CHAT = "CREATE STREAM chat FROM TOPICS '{city}.chat' (text STRING);"
+LOUD = "CREATE STREAM loud AS SELECT city, text FROM chat WHERE length(text) > 10;"
+ROME = "CREATE STREAM rome (text STRING) WITH (topic = 'rome.chat');"
+OSLO = "CREATE STREAM oslo WITH (topic = 'oslo.chat') AS SELECT text FROM talk;"
+TALK = "CREATE STREAM talk (text STRING);"
+SAID = "CREATE TABLE said AS SELECT city, count(*) AS n FROM chat GROUP BY city;"
+
+
+def test_a_wildcard_stream_has_no_topic_of_its_own():
+    world = World(topics={"nyc.chat": 7, "nyc.loot": 5})
+    plan = world.apply(CHAT + LOUD + ROME)
+    chat = next(step for step in plan.steps if step.entry.name == "chat")
+    assert (chat.topic, chat.entry.owns_topic) == (None, False)
+    loud = next(step for step in plan.steps if step.entry.name == "loud")
+    assert loud.replay_records == 7
+    assert world.plan(CHAT + LOUD + ROME).steps == ()
+    [drop, *_] = drop_plan(world.catalog, "chat", facts=world, cascade=True).steps[::-1]
+    assert (drop.entry.name, drop.records_lost, drop.entry.owns_topic) == ("chat", 0, False)
+
+
+def test_another_pattern_begins_anew():
+    world = World()
+    world.apply(CHAT + SAID)
+    plan = world.plan(CHAT.replace("city}.", "city}.*.") + SAID)
+    assert steps(plan) == [
+        ("DropObject", "chat"), ("CreateObject", "chat"), ("Rebuild", "said"),
+    ]  # fmt: skip
+
+
+def test_readers_of_a_wildcard_begin_anew_with_a_topic_of_it():
+    world = World()
+    world.apply(CHAT + SAID + TALK + OSLO)
+    changed = OSLO.replace("oslo.chat'", "oslo.chat', key = 'text'").replace("STREAM", "TABLE")
+    plan = world.plan(CHAT + SAID + TALK + changed)
+    assert steps(plan) == [("Rebuild", "oslo"), ("Rebuild", "said")]
+
+
+def test_a_wildcard_that_reads_what_is_made_of_it_is_a_circle():
+    back = LOUD.replace("loud AS", "loud WITH (topic = 'loud.chat') AS")
+    error = failure(World().plan, CHAT + back)
+    assert error.code == "CYCLE"
+    assert {"chat", "loud"} <= set(error.params["cycle"].split(" -> "))
+    world = World()
+    world.apply(CHAT)
+    assert failure(world.plan, back, drop_missing=False).code == "CYCLE"
+    assert steps(World().plan(CHAT + LOUD)) == [("CreateObject", "chat"), ("CreateObject", "loud")]
+
+
+def test_two_streams_cannot_have_the_same_pattern():
+    error = failure(World().plan, CHAT + CHAT.replace("STREAM chat", "STREAM again"))
+    assert error.code == "TOPIC_TAKEN"
+    overlapping = CHAT.replace("STREAM chat", "STREAM again").replace("{city}", "*")
+    assert len(World().plan(CHAT + overlapping + ROME).steps) == 3

@@ -55,6 +55,13 @@ def test_explain():
     assert explain(Plan(1, ())) == "No changes."
 
 
+def test_a_wildcard_stream_in_words():
+    chat = entry("CREATE STREAM chat FROM TOPICS '*.chat' (a INT)", owns_topic=False)
+    text = explain(Plan(1, (CreateObject(chat, None, 0), DropObject(chat, "DROP", 0))))
+    assert "+ stream chat  new, over the topics *.chat" in text
+    assert "- stream chat  DROP; the topics *.chat stay" in text
+
+
 def test_json_round_trip():
     again = Plan.from_json(PLAN.to_json())
     assert again == PLAN

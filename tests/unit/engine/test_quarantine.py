@@ -41,12 +41,13 @@ class Log:
     def __init__(self, saved: dict[int, int]) -> None:
         self.saved = saved
         self.committed: list[dict[int, int]] = []
+        self.gone: set[str] = set()
 
-    def begin_offsets(self, topic: str) -> dict[int, int]:
-        return {0: 0, 1: 0}
+    def all_begin_offsets(self, topics: list[str]) -> dict[str, dict[int, int]]:
+        return {topic: {0: 0, 1: 0} for topic in topics if topic not in self.gone}
 
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        return {0: 100, 1: 100}
+    def all_end_offsets(self, topics: list[str]) -> dict[str, dict[int, int]]:
+        return {topic: {0: 100, 1: 100} for topic in topics if topic not in self.gone}
 
     def group_offsets(self, group: str, topic: str) -> dict[int, int]:
         return self.saved
@@ -71,9 +72,9 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 def handled(log: Log, stream: Any, *reports: tuple[dict[int, int], dict[int, int], int | None]):
     keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock())  # type: ignore[arg-type]
     scanned: list[tuple[dict[int, int], dict[int, int]]] = []
-    keeper._keep = lambda _, start, end: scanned.append((dict(start), dict(end)))  # type: ignore[method-assign]
+    keeper._keep = lambda _, start, end: scanned.append((dict(start["s"]), dict(end["s"])))  # type: ignore[method-assign]
     for start, end, bad in reports:
-        keeper._handle(Report(stream, start, end, bad))
+        keeper._handle(Report(stream, {"s": start}, {"s": end}, bad))
     return scanned
 
 
@@ -104,10 +105,10 @@ def test_a_topic_made_anew_is_looked_through_from_its_beginning(stream: Any) -> 
     log = Log({})
     keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock())  # type: ignore[arg-type]
     scanned: list[dict[int, int]] = []
-    keeper._keep = lambda _, start, end: scanned.append(dict(start))  # type: ignore[method-assign]
-    keeper.report(Report(stream, {}, {0: 5, 1: 5}, 1))
-    keeper.forget(stream.topic)
-    keeper.report(Report(stream, {}, {0: 2, 1: 2}, 1))
+    keeper._keep = lambda _, start, end: scanned.append(dict(start["s"]))  # type: ignore[method-assign]
+    keeper.report(Report(stream, {}, {"s": {0: 5, 1: 5}}, 1))
+    keeper.forget(stream)
+    keeper.report(Report(stream, {}, {"s": {0: 2, 1: 2}}, 1))
     keeper.start()
     keeper.stop()
     assert scanned == [{0: 0, 1: 0}, {0: 0, 1: 0}]
@@ -116,9 +117,41 @@ def test_a_topic_made_anew_is_looked_through_from_its_beginning(stream: Any) -> 
 def test_the_keeper_ends_when_the_log_is_away(stream: Any) -> None:
     log = Log({})
     keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock())  # type: ignore[arg-type]
-    keeper.report(Report(stream, {}, {0: 5, 1: 5}, 0))
-    keeper.report(Report(stream, {}, {0: 6, 1: 6}, 0))
+    keeper.report(Report(stream, {}, {"s": {0: 5, 1: 5}}, 0))
+    keeper.report(Report(stream, {}, {"s": {0: 6, 1: 6}}, 0))
     del log.committed  # every commit fails
     keeper.start()
     keeper.stop()
     assert not keeper._thread.is_alive()
+
+
+def test_topics_of_a_wildcard_stream_join_and_leave() -> None:
+    [statement] = parse("CREATE STREAM w FROM TOPICS '*.chat' (id BIGINT)")
+    assert isinstance(statement, Create)
+    wildcard, log = statement.definition, Log({})
+    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock())  # type: ignore[arg-type]
+    scanned: list[Any] = []
+    keeper._keep = lambda _, start, end: scanned.append((start, end))  # type: ignore[method-assign]
+
+    def report(start: dict[str, int], end: dict[str, int]) -> None:
+        keeper._handle(
+            Report(
+                wildcard,
+                {topic: {0: at, 1: 0} for topic, at in start.items()},
+                {topic: {0: at, 1: 0} for topic, at in end.items()},
+                1,
+            )
+        )
+
+    report({}, {"a.chat": 5})
+    report({"a.chat": 5}, {"a.chat": 5, "b.chat": 2})
+    log.gone = {"a.chat"}
+    report({"a.chat": 5, "b.chat": 2}, {"b.chat": 3})
+    log.gone = set()
+    report({"b.chat": 3}, {"a.chat": 1, "b.chat": 3})
+    assert scanned == [
+        ({"a.chat": {0: 0, 1: 0}}, {"a.chat": {0: 5, 1: 0}}),
+        ({"b.chat": {0: 0, 1: 0}}, {"b.chat": {0: 2, 1: 0}}),
+        ({"b.chat": {0: 2, 1: 0}}, {"b.chat": {0: 3, 1: 0}}),
+        ({"a.chat": {0: 0, 1: 0}}, {"a.chat": {0: 1, 1: 0}}),
+    ]

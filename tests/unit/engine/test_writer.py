@@ -16,6 +16,11 @@ class Leaves(list[Any]):
         return self[index]
 
 
+def named(name: str) -> dict[str, Any]:
+    """The class of a node of Spark's plan."""
+    return {"getClass": lambda: SimpleNamespace(getSimpleName=lambda: name)}
+
+
 def query(*texts: str) -> Any:
     """A query whose plan reads partitions in the given order."""
     leaves = Leaves(
@@ -27,6 +32,7 @@ def query(*texts: str) -> Any:
         )
         for t in texts
     )
+    leaves.append(SimpleNamespace(**named("LocalTableScanExec")))
     plan = SimpleNamespace(collectLeaves=lambda: leaves)
     execution = SimpleNamespace(executedPlan=lambda: plan)
     running = SimpleNamespace(lastExecution=lambda: execution)
@@ -55,5 +61,5 @@ def test_tasks_over_several_topics_have_names_of_their_own() -> None:
     assert writer._source_ranges() == [
         SourceRange("orders-0", 0, 240),
         SourceRange("clicks-0", 5, 6),
-        SourceRange("orders-0/3", 0, 240),
+        SourceRange("orders-0/2", 0, 240),
     ]

@@ -31,6 +31,7 @@ ENTRIES = [
     entry("CREATE TABLE users (id BIGINT, name STRING, PRIMARY KEY (id))"),
     entry("CREATE STREAM clicks (user STRING, at TIMESTAMP) WITH (key = 'user')"),
     entry("CREATE STREAM home AS SELECT * FROM clicks"),
+    entry("CREATE STREAM talk FROM TOPICS '{city}.chat' (text STRING)"),
 ]
 
 
@@ -60,6 +61,16 @@ class Writer:
         return {0: len(records) - 1}
 
 
+class Admin:
+    """A log with some topics."""
+
+    def matching(self, pattern: Any) -> list[str]:
+        return list(filter(pattern.matches, ("nyc.chat", "nyc.loot", "rome.chat")))
+
+    def topics_of(self, definition: Any) -> list[str]:
+        return self.matching(definition.pattern)
+
+
 class Stub:
     """What the routes use of the services."""
 
@@ -67,6 +78,7 @@ class Stub:
         self.settings = Settings(name="shop")
         self.pull = Pull()
         self.writer = Writer()
+        self.admin = Admin()
         self.entries: Catalog | None = Catalog({e.name.lower(): e for e in ENTRIES}, 5)
         progress = ViewProgress("users", "users", {0: 1}, {0: 4}, 3, 0, None)
         self.metrics = Metrics(
@@ -79,7 +91,7 @@ class Stub:
             changes=nothing,
             engine=nothing,
             writer=cast(Any, self.writer),
-            admin=nothing,
+            admin=cast(Any, self.admin),
             pull=cast(Any, self.pull),
             statuses=lambda: {"home": {"state": "running", "lag_records": 7}},
             max_rows=10,
@@ -224,7 +236,7 @@ def test_before_the_catalog_is_read(client: TestClient, stub: Stub) -> None:
 
 def test_statements(client: TestClient) -> None:
     assert sql(client, "SHOW TABLES")["rows"] == [["users", "users", False, "id"]]
-    assert [row[0] for row in sql(client, "SHOW STREAMS")["rows"]] == ["clicks", "home"]
+    assert [row[0] for row in sql(client, "SHOW STREAMS")["rows"]] == ["clicks", "home", "talk"]
     assert sql(client, "SHOW FLOWS")["rows"][0][:2] == ["home", "running"]
     assert sql(client, "DESCRIBE users")["rows"] == [
         ["id", "bigint", True], ["name", "string", False],
@@ -246,6 +258,7 @@ def test_statements(client: TestClient) -> None:
         ("SELECT 1; SELECT 2", [], "ONE_STATEMENT_EXPECTED"),
         ("SET x = 1", [], "SQL_NOT_ALLOWED"),
         ("INSERT INTO home VALUES (1)", [], "WRONG_KIND"),
+        ("INSERT INTO talk VALUES ('nyc', 'hi')", [], "WRONG_KIND"),
         ("INSERT INTO users (idd) VALUES (1)", [], "UNKNOWN_COLUMN"),
         ("DESCRIBE nobody", [], "UNKNOWN_RELATION"),
         ("EXPLAIN users", [], "NO_FLOW"),
@@ -267,6 +280,18 @@ def test_records_are_checked_before_any_is_written(client: TestClient, stub: Stu
     }  # fmt: skip
     assert stub.writer.written == [("users", b'{"id":1}', b'{"id":1}')]
     assert client.post("/v1/streams/home/records", json=good).json()["title"] == "WRONG_KIND"
+    assert client.post("/v1/streams/talk/records", json=good).json()["title"] == "WRONG_KIND"
+
+
+def test_a_wildcard_stream_tells_its_topics(client: TestClient) -> None:
+    document = client.get("/v1/objects/talk").json()
+    assert (document["topic"], document["wildcard"]) == ("{city}.chat", True)
+    assert document["topics"] == ["nyc.chat", "rome.chat"]
+    described = sql(client, "DESCRIBE talk")
+    assert described["rows"] == [["city", "string", False], ["text", "string", False]]
+    assert described["note"] == "reads the topics {city}.chat; now: nyc.chat, rome.chat"
+    assert "now: nyc.chat" in sql(client, "SHOW STREAMS")["note"]
+    assert client.get("/v1/objects/clicks").json()["topics"] == ["clicks"]
 
 
 def test_metrics(client: TestClient) -> None:

@@ -12,10 +12,11 @@ from mainstem.errors import MainstemError
 from mainstem.views.tokens import Token, decode_token
 
 _OFFSETS = st.dictionaries(st.integers(0, 500), st.integers(0, 2**62), min_size=1, max_size=8)
+_TOPICS = st.dictionaries(st.text(min_size=1, max_size=20), _OFFSETS, max_size=3)
 
 
-@given(st.text(min_size=1, max_size=20), st.integers(1, 10**6), st.none() | _OFFSETS)
-def test_round_trip(name: str, generation: int, offsets: dict[int, int] | None) -> None:
+@given(st.text(min_size=1, max_size=20), st.integers(1, 10**6), st.none() | _TOPICS)
+def test_round_trip(name: str, generation: int, offsets: dict[str, dict[int, int]] | None) -> None:
     token = Token(name, generation, offsets)
     text = token.encode()
     assert text.replace("-", "").replace("_", "").isalnum()
@@ -30,7 +31,10 @@ def test_other_texts_are_refused_or_tokens(text: str) -> None:
         assert error.code == "RESUME_TOKEN_INVALID"
 
 
-@pytest.mark.parametrize("document", [b"[]", b"{}", b'{"n":"a","g":1,"o":[]}', b"\xff", b"5"])
+@pytest.mark.parametrize(
+    "document",
+    [b"[]", b"{}", b'{"n":"a","g":1,"o":[]}', b'{"n":"a","g":1,"o":{"0":5}}', b"\xff", b"5"],
+)
 def test_wrong_documents(document: bytes) -> None:
     with pytest.raises(MainstemError) as caught:
         decode_token(base64.urlsafe_b64encode(document).decode())

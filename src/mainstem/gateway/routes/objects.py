@@ -30,12 +30,14 @@ def objects(at: At) -> dict[str, Any]:
 
 @router.get("/v1/objects/{name}")
 def one(at: At, name: str) -> dict[str, Any]:
-    """One stream or table."""
+    """One stream or table, and the topics that its records are in."""
     catalog = at.catalog()
     entry = catalog.get(name)
     if entry is None:
         raise unknown(catalog, name)
-    return shown(entry, flow_statuses(at).get(entry.name))
+    pattern = entry.definition.pattern
+    topics = [entry.definition.topic] if pattern is None else at.admin.matching(pattern)
+    return {**shown(entry, flow_statuses(at).get(entry.name)), "topics": topics}
 
 
 @router.delete("/v1/objects/{name}")
