@@ -1,4 +1,4 @@
-"""What the engine answers to requests: analysis, history queries, encoding of rows, plans."""
+"""What the engine answers to requests: analysis, plans, history, rows and records to be checked."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from mainstem.definitions.model import Definition, Lane, Query
 from mainstem.engine.compile import columns_of, compile_history, compile_stream, flow_session
 from mainstem.engine.encode import JSON_OPTIONS, encode
 from mainstem.engine.realtime import obstacles, promise, streaming_complaint
+from mainstem.engine.refit import refit
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
@@ -54,6 +55,8 @@ class Answers:
                 yield self._encode(payload)
             case "history":
                 yield from self._history(payload)
+            case "refit":
+                yield refit(self._spark, payload)
             case _:
                 raise MainstemError("BAD_REQUEST", problem=f'no such engine request: "{kind}"')
 

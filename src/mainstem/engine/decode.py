@@ -110,19 +110,23 @@ def read_bad(
     start: Offsets,
     end: Offsets,
 ) -> DataFrame:
-    """The bad records between two positions, whole: topic, partition, offset, time, key, value."""
+    """The bad records between two positions, whole, with where and when they came from."""
     raw = _load_range(
         spark,
         definition.topic,
         connection,
-        (),
+        ("_headers",),
         json.dumps({definition.topic: {str(p): o for p, o in start.items()}}),
         json.dumps({definition.topic: {str(p): o for p, o in end.items()}}),
     )
-    origin = ("topic", "partition", "offset", "timestamp", "key", "value")
-    return (
-        raw.select(*origin, _from_json(definition)).filter(_corrupt().isNotNull()).select(*origin)
-    )
+    whole = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+    return bad_records(raw.select(*whole), definition)
+
+
+def bad_records(raw: DataFrame, definition: Definition) -> DataFrame:
+    """Those of some records, with their bytes in a column `value`, that the definition refuses."""
+    parsed = raw.select("*", _from_json(definition))
+    return parsed.filter(_corrupt().isNotNull()).select(*raw.columns)
 
 
 def row_schema(definition: Definition) -> StructType:
