@@ -71,7 +71,7 @@ class QuarantineIndex:
     def __init__(self, first: int) -> None:
         self._first = first
         self._states = bytearray()
-        self._kinds = array("H")
+        self._kinds = array("I")
         self._places = array("q")
         self._known: list[Kind] = []
         self._numbers: dict[Kind, int] = {}
