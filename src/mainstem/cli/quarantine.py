@@ -12,6 +12,7 @@ from mainstem.cli.editor import edited
 from mainstem.cli.output import Format, RowWriter, write, write_pairs
 from mainstem.cli.quarantine_records import (
     Choice,
+    clipped,
     given_value,
     pages,
     properties,
@@ -87,17 +88,19 @@ def list_records(
         rows = [[count[column] for column in _COUNTED] for count in counts]
         write(session.form(), _COUNTED, rows, document=counts, colour=session.colour)
         return
-    filters["state"] = state
+    asked = {**filters, "state": state}
     if since is not None:
-        filters["since"] = since_time(since)
+        asked["since"] = since_time(since)
+    table = session.form() is Format.TABLE
     shown = 0
     with RowWriter(session.form(), _LISTED) as writer:
-        for record in pages(session, filters, limit):
-            writer.row([record[column] for column in _LISTED])
+        for record in pages(session, asked, limit):
+            cells = [record[column] for column in _LISTED]
+            writer.row([clipped(cell) for cell in cells] if table else cells)
             shown += 1
-    if session.form() is Format.TABLE:
-        kept = session.client.status()["quarantine"]
-        session.say(f"{shown} shown; {kept['records']} are held in all")
+    if table:
+        held = sum(count["held"] for count in session.client.quarantine_summary(filters))
+        session.say(f"{shown} shown; {held} are held in all")
 
 
 @command(

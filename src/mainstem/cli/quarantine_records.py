@@ -17,6 +17,7 @@ from mainstem.errors import MainstemError
 _PAGE = 1000
 _AGO = re.compile(r"(\d{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_WIDEST = 70
 _DONE = ("id", "outcome", "object", "origin", "problem", "key", "value")
 
 Settle = Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -134,6 +135,13 @@ def properties(document: Mapping[str, Any]) -> dict[str, Any]:
         else:
             lines[name] = record[name]
     return lines
+
+
+def clipped(cell: Any) -> Any:
+    """A cell that leaves room for others; `show` and other formats have the whole text."""
+    if isinstance(cell, str) and len(cell) > _WIDEST:
+        return cell[: _WIDEST - 1] + "…"
+    return cell
 
 
 def value_of(record: Mapping[str, Any]) -> bytes:

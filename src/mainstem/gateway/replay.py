@@ -65,7 +65,7 @@ class _Part:
 
 
 class Replay:
-    """Replays and discards. Every call blocks; calls wait for each other."""
+    """Replays and discards. Every call blocks; use it from threads."""
 
     def __init__(
         self,
@@ -84,7 +84,8 @@ class Replay:
         self._follower = follower
         self._catalog = catalog
         self._clock = clock or SystemClock()
-        # one at a time here; other gateways are kept out by the transactional id
+        # two at the same moment would be right, too, but one of them would have to be told to
+        # try again: so it is between gateways, which the transactional id keeps apart
         self._settling = threading.Lock()
 
     def replay(
@@ -96,28 +97,26 @@ class Replay:
         answer is the id to go on behind when there are more, `until` the end to give then: records
         that go bad again come behind it, and are not taken a second time.
         """
-        with self._settling:
-            part = self._part(choice)
-            fitted = self._refit(part.held, change, force=force)
-            topics = {entry.origin.topic for entry in part.held}
-            partitions = {t.name: t.partitions for n in topics if (t := self._admin.topic(n))}
-            outcomes = list(part.skipped)
-            settlements = []
-            for entry in part.held:
-                made, problem = self._prepared(entry, fitted, partitions, force=force)
-                if made is None:
-                    outcome = _SKIPPED if entry.id not in fitted else _REFUSED
-                    outcomes.append(_outcome(entry, outcome, problem))
-                else:
-                    settlements.append(made)
-            return self._settled(part, settlements, outcomes, State.REPLAYED, dry_run=dry_run)
+        part = self._part(choice)
+        fitted = self._refit(part.held, change, force=force)
+        topics = {entry.origin.topic for entry in part.held}
+        partitions = {t.name: t.partitions for n in topics if (t := self._admin.topic(n))}
+        outcomes = list(part.skipped)
+        settlements = []
+        for entry in part.held:
+            made, problem = self._prepared(entry, fitted, partitions, force=force)
+            if made is None:
+                outcome = _SKIPPED if entry.id not in fitted else _REFUSED
+                outcomes.append(_outcome(entry, outcome, problem))
+            else:
+                settlements.append(made)
+        return self._settled(part, settlements, outcomes, State.REPLAYED, dry_run=dry_run)
 
     def discard(self, choice: Choice, *, dry_run: bool) -> dict[str, Any]:
         """Give records up: they stay in the log, but are no longer held."""
-        with self._settling:
-            part = self._part(choice)
-            settlements = [Settlement(entry, State.DISCARDED) for entry in part.held]
-            return self._settled(part, settlements, part.skipped, State.DISCARDED, dry_run=dry_run)
+        part = self._part(choice)
+        settlements = [Settlement(entry, State.DISCARDED) for entry in part.held]
+        return self._settled(part, settlements, part.skipped, State.DISCARDED, dry_run=dry_run)
 
     # -- which
 
@@ -214,7 +213,8 @@ class Replay:
     ) -> dict[str, Any]:
         done = frozenset(s.entry.id for s in settlements)
         if settlements and not dry_run:
-            settled = settle(self._connection, settlements, part.known, self._clock.now())
+            with self._settling:
+                settled = settle(self._connection, settlements, part.known, self._clock.now())
             self._follower.wait_for(settled.position)
             done = settled.ids
         results = [*outcomes]

@@ -47,14 +47,18 @@ def outcome(id: int, outcome: str, problem: str | None = None, **more: Any) -> d
 
 
 def test_list_is_a_table_of_lines_and_a_count(gateway: Gateway, run: Run) -> None:
-    gateway.answer("GET", "/v1/quarantine", {"records": [listed(18), listed(17)], "next": None})
-    gateway.answer("GET", "/v1/status", {"quarantine": {"records": 7}})
+    gateway.answer(
+        "GET",
+        "/v1/quarantine",
+        {"records": [listed(18), listed(17, cause="x" * 100)], "next": None},
+    )
+    gateway.answer("GET", "/v1/quarantine/summary", {"counts": [{"held": 4}, {"held": 3}]})
     result = run("quarantine", "list", "--stream", "orders", "--stage", "decode")
     assert result.code == 0
     header, first, second = result.out.splitlines()
     assert header.split() == ["id", "at", "object", "stage", "origin", "cause", "value"]
     assert first.startswith("18 ") and r"bad\nline" in first
-    assert second.startswith("17 ")
+    assert second.startswith("17 ") and "x" * 69 + "…" in second
     assert "2 shown; 7 are held in all" in result.err
     [request] = gateway.sent("GET", "/v1/quarantine")
     assert request.query == {
