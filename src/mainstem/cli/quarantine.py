@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mainstem.cli.command import command
+from mainstem.cli.command import command, help_text
 from mainstem.cli.context import Session, interactive
 from mainstem.cli.editor import edited
 from mainstem.cli.output import Format, RowWriter, write, write_pairs
@@ -24,7 +24,13 @@ from mainstem.errors import MainstemError
 
 app = typer.Typer()
 quarantine = typer.Typer(
-    help="Records that could not be used: list, show, mend and replay, or discard them.",
+    help=help_text(
+        (
+            "mainstem quarantine list            what could not be used, and why",
+            "mainstem quarantine replay 17 --edit",
+        ),
+        "Records that could not be used: list, show, mend and replay, or discard them.",
+    ),
     short_help="Look at records that could not be used, mend and replay them.",
     no_args_is_help=True,
 )

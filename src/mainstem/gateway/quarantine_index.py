@@ -21,6 +21,7 @@ _NONE = 0
 _STATES = (State.HELD, State.REPLAYED, State.DISCARDED)
 _CODE = {state: number for number, state in enumerate(_STATES, 1)}
 _MOST_KINDS = 10_000
+_STEPS = 1000
 _OTHER = "(other causes)"
 _LONGEST_CAUSE = 160
 _NUMBER = re.compile(r"\d+")
@@ -142,32 +143,32 @@ class QuarantineIndex:
     def _search(
         self, selection: Selection, state: State | None, low: int, high: int, *, newest: bool
     ) -> Iterator[int]:
-        low, high = max(low - self._first, 0), high - self._first
-        while True:
-            with self._lock:
-                states = self._states
+        low, high = max(low - self._first, 0), max(high - self._first, 0)
+        more = True
+        while more:
+            found: list[int] = []
+            with self._lock:  # for some steps at a time: others want it, too
                 wanted = {n for n, kind in enumerate(self._known) if selection.may_take(kind)}
-                found: list[int] = []
-                # some at a time: others want the lock, too
-                while wanted and len(found) < 1000:
-                    if state is None:
-                        at = _next(states, low, min(high, len(states)), newest=newest)
-                    elif newest:
-                        at = states.rfind(_CODE[state], low, max(high, low))
-                    else:
-                        at = states.find(_CODE[state], low, max(high, low))
+                for _ in range(_STEPS):
+                    at = self._nearest(state, low, high, newest=newest)
                     if at < 0:
+                        more = False
                         break
-                    if newest:
-                        high = at
-                    else:
-                        low = at + 1
+                    low, high = (low, at) if newest else (at + 1, high)
                     if self._kinds[at] in wanted:
-                        found.append(at)
-            if not found:
-                return
-            for at in found:
-                yield self._first + at
+                        found.append(self._first + at)
+            yield from found
+
+    def _nearest(self, state: State | None, low: int, high: int, *, newest: bool) -> int:
+        """The last or first record of a state, or of any, between two places; -1: none."""
+        states, high = self._states, min(high, len(self._states))
+        if state is not None:
+            find = states.rfind if newest else states.find
+            return find(_CODE[state], low, max(low, high))
+        for at in range(high - 1, low - 1, -1) if newest else range(low, high):
+            if states[at] != _NONE:
+                return at
+        return -1
 
     def _settle(self, at: int, state: State, place: int) -> None:
         if self._states[at] == _NONE:
@@ -189,14 +190,6 @@ class QuarantineIndex:
             self._known.append(kind)
             self._counts.append([0] * (len(_STATES) + 1))
         return number
-
-
-def _next(states: bytearray, low: int, high: int, *, newest: bool) -> int:
-    """The nearest record of any state, or -1."""
-    for at in range(high - 1, low - 1, -1) if newest else range(low, high):
-        if states[at] != _NONE:
-            return at
-    return -1
 
 
 def _without_numbers(text: str) -> str:
