@@ -103,7 +103,11 @@ class Services:
             LogFactsReader(self.admin),
             target=f"{settings.name} ({setup.connection.servers})",
         )
-        self.metrics = Metrics(lambda: flow_statuses(self), self.materialiser.progress)
+        self.metrics = Metrics(
+            lambda: flow_statuses(self),
+            self.materialiser.progress,
+            lambda: self.quarantine.status()["objects"],
+        )
         self.statements = Statements(
             catalog=self.catalog,
             changes=self.changes,

@@ -113,7 +113,7 @@ class Stub:
         self.replay = Replay(
             nothing, topics, cast(Any, engine), self.quarantine, follower, lambda: catalog
         )
-        self.metrics = Metrics(dict, list)
+        self.metrics = Metrics(dict, list, lambda: self.quarantine.status()["objects"])
 
     async def open(self) -> None:
         pass
@@ -266,6 +266,7 @@ def test_status_counts_what_is_held(client: TestClient, stub: Stub, log: Log) ->
         "discarded": 1,
     }
     assert log.known.state(0) == (State.DISCARDED, 0)
+    assert 'mainstem_quarantine_held{object="orders"} 3.0' in client.get("/metrics").text
 
 
 @pytest.mark.parametrize(
