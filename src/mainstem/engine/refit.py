@@ -118,8 +118,16 @@ def _raw(record: dict[str, Any]) -> tuple[Any, ...]:
         record["topic"],
         record["partition"],
         record["offset"],
-        datetime.fromtimestamp(record["timestamp"] / 1000, UTC),
+        _moment(record["timestamp"]),
     )
+
+
+def _moment(milliseconds: int) -> datetime | None:
+    """A record may carry any number for its time; one that is none is no reason to give up."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -49,9 +49,6 @@ class Change:
     value: bytes | None = None
     query: Query | None = None
 
-    def __bool__(self) -> bool:
-        return self.value is not None or self.query is not None
-
 
 @dataclass(frozen=True, slots=True)
 class _Part:
