@@ -20,7 +20,7 @@ from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing, TransactionalProducer
 from mainstem.log.quarantine import Quarantined
-from mainstem.vocabulary import QUARANTINE_STATES_TOPIC, QUARANTINE_TOPIC, Record
+from mainstem.vocabulary import QUARANTINE_STATES_TOPIC, Record
 
 REPLAY_HEADER = "mainstem-replay-of"
 TRANSACTIONAL_ID = f"mainstem.{QUARANTINE_STATES_TOPIC}"
@@ -72,7 +72,6 @@ def replay_of(
     record = Outgoing(
         key,
         value,
-        topic=origin.topic,
         partition=origin.partition if keyed_alike else None,
         timestamp=origin.timestamp if origin.timestamp > 0 else None,
         headers=(*origin.headers, (REPLAY_HEADER, entry.place.encode())),
@@ -112,7 +111,8 @@ def settle(
             return Settled(frozenset(), end)
         # 3.
         with producer.transaction() as transaction:
-            transaction.send(QUARANTINE_TOPIC, _records(left))
+            for topic, record in _records(left):
+                transaction.send(topic, [record])
             crash_point("after_produce", _CRASH_NAME, 0)
             transaction.send(QUARANTINE_STATES_TOPIC, [_state_record(s, at) for s in left])
             transaction.flush()
@@ -139,14 +139,14 @@ def read_state(record: Record) -> tuple[int, dict[str, Any]] | None:
         return None
 
 
-def _records(settlements: Sequence[Settlement]) -> list[Outgoing]:
-    """What is written again: in order, and once even when two readers had refused it."""
+def _records(settlements: Sequence[Settlement]) -> list[tuple[str, Outgoing]]:
+    """What is written, and where: in order, and once even when two readers had refused it."""
     records: dict[tuple[str, int, int, int], Outgoing] = {}
     for settlement in sorted(settlements, key=_order):
         if settlement.record is not None:
             origin = settlement.entry.origin
             records.setdefault((*_place(origin), origin.timestamp), settlement.record)
-    return list(records.values())
+    return [(place[0], record) for place, record in records.items()]
 
 
 def _order(settlement: Settlement) -> tuple[str, int, int, int]:

@@ -71,7 +71,7 @@ def test_a_query_mends_values_and_is_checked_again(spark: SparkSession) -> None:
     found = answered(spark, sql="SELECT regexp_replace(value, '\"(\\\\d+)\"', '$1') AS value")
     assert found[11] == (b"k1", b'{"id": 7}', None)
     assert found[10][2] is not None
-    assert found[13][1] == b"\xff\xfe" and found[13][2] is not None
+    assert found[13][2] is not None
 
 
 def test_a_query_sees_where_a_record_came_from_and_leaves_some_out(spark: SparkSession) -> None:

@@ -27,6 +27,7 @@ from mainstem.log.quarantine import (
     read_quarantined,
 )
 from mainstem.log.settle import REPLAY_HEADER, Settlement, State, read_state, replay_of, settle
+from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import QUARANTINE_STATES_TOPIC, QUARANTINE_TOPIC, Record
 
 pytestmark = pytest.mark.kafka
@@ -46,6 +47,8 @@ class Ward:
     def __init__(self, connection: Connection, admin: Admin, topic: str) -> None:
         self.connection, self.admin, self.topic = connection, admin, topic
         ensure_quarantine(admin, 1, connection.max_record_bytes)
+        self.crashed = False
+        """True while a transaction may be open."""
         self.known = admin.end_offsets(QUARANTINE_STATES_TOPIC)[0]
 
     def put(self, *origins: Record) -> list[Quarantined]:
@@ -66,8 +69,11 @@ class Ward:
         return Record(self.topic, partition, offset, key, b"bad", 1_700_000_000_000 + offset)
 
     def read(self, topic: str, begin: dict[int, int] | None = None) -> list[Record]:
-        start = begin or self.admin.begin_offsets(topic)
-        end = self.admin.end_offsets(topic)
+        """What readers of committed records see; a commit gets there a moment after its call."""
+        start, ends = begin or self.admin.begin_offsets(topic), self.admin.end_offsets
+        if not self.crashed:
+            eventually(lambda: ends(topic) == ends(topic, committed=False))
+        end = ends(topic)
         return [r for batch in read_range(self.connection, topic, start, end) for r in batch]
 
     def states(self) -> list[tuple[int, str]]:
@@ -75,10 +81,12 @@ class Ward:
         return [(state[0], state[1]["state"]) for state in found if state is not None]
 
     def settle(self, *settlements: Settlement) -> frozenset[int]:
+        self.crashed = False
         return settle(self.connection, settlements, self.known, 0.0).ids
 
     def settle_elsewhere(self, *settlements: Settlement, crash: str) -> None:
         """Settle in a process that is killed at that point."""
+        self.crashed = True
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         environment[VARIABLE] = f"{crash}:quarantine:0"
         done = subprocess.run(
@@ -161,6 +169,7 @@ def test_a_crash_leaves_records_that_nobody_sees(ward: Ward) -> None:
     assert sum(ward.admin.end_offsets(ward.topic, committed=False).values()) == 1
     assert ward.read(ward.topic) == []
     assert ward.states() == []
+    assert ward.settle(replayed(entry)) == {entry.id}  # which ends that transaction
 
 
 def test_of_many_at_the_same_moment_one_succeeds(ward: Ward) -> None:

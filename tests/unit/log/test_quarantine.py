@@ -53,7 +53,6 @@ def test_a_replayed_record_keeps_key_time_headers_and_partition() -> None:
     assert made.record == Outgoing(
         b"k",
         b"{}",
-        topic="orders",
         partition=2,
         timestamp=ORIGIN.timestamp,
         headers=(("trace", b"\x01"), (REPLAY_HEADER, b"orders/2/41")),
@@ -74,7 +73,8 @@ def test_records_are_written_in_the_order_of_their_offsets_and_once() -> None:
         return replay_of(made, b"k", b"%d" % offset, partitions=3)
 
     settlements = [entry(1, 9, "a"), entry(2, 3, "a"), entry(3, 9, "a_view"), entry(4, 5, "a")]
-    assert [r.value for r in _records(settlements)] == [b"3", b"5", b"9"]
+    written = [(topic, record.value) for topic, record in _records(settlements)]
+    assert written == [("orders", b"3"), ("orders", b"5"), ("orders", b"9")]
     assert _records([Settlement(kept(), State.DISCARDED)]) == []
 
 
