@@ -230,7 +230,8 @@ def test_quarantine_over_restarts(users: Gateway) -> None:
     """Records of a table that cannot become rows: listed, mended, discarded, and that stays so."""
     connection = Connection(users.endpoints.bootstrap_servers)
     producer = Producer(connection)
-    bad = [Outgoing(b'{"id":%d}' % id, b"not json %d" % id) for id in (1, 2, 3)]
+    trace = (("trace", b"\xff"),)
+    bad = [Outgoing(b'{"id":%d}' % n, b"not json %d" % n, headers=trace) for n in (1, 2, 3)]
     producer.send("gw_users", bad)
     producer.close()
 
@@ -265,9 +266,10 @@ def test_quarantine_over_restarts(users: Gateway) -> None:
     assert one["state"] == "replayed" and one["settled"]["changed"] is True
     assert one["record"]["value"] == "not json 1"
     records = users.http.get("/v1/topics/gw_users/records").json()["records"]
-    copies = [r for r in records if r["headers"]]
-    assert [r["headers"] for r in copies] == [
-        [{"name": "mainstem-replay-of", "value": one["origin"]}]
+    [copy] = [r for r in records if len(r["headers"]) > 1]
+    assert copy["headers"] == [
+        {"name": "trace", "value_base64": "/w=="},
+        {"name": "mainstem-replay-of", "value": one["origin"]},
     ]
     users.http.post("/v1/quarantine/discard", json={"stream": "gw_users"})
     assert listed() == [] and len(listed(state="any")) == 3
