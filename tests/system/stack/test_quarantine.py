@@ -26,10 +26,10 @@ def parcels(shop):
         b"not json",
         b"\xff\xfe",
     ]
-    headers = (("trace", b"t1"),)
+    headers = (("trace", b"\xff"),)
     records = [Outgoing(b"%d" % n, v, headers=headers) for n, v in enumerate(values, 1)]
     shop.produce("parcels", *records)
-    shop.wait_for_rows("SELECT * FROM parcel_count", [[1, 1, 10]])
+    shop.wait_for_rows("SELECT * FROM parcel_count", [[1, 1, 10]], 90)
     eventually(lambda: len(held(shop)) == 4, 60)
     yield shop
     shop.cli("quarantine", "discard", "--stream", "parcels", "--yes").ok()

@@ -33,7 +33,7 @@ def kept(shop, topic: str) -> list[Record]:
 
 
 def headers(record: Record) -> dict[str, str]:
-    return {name: (value or b"").decode() for name, value in record.headers}
+    return {name: (value or b"").decode("utf-8", "replace") for name, value in record.headers}
 
 
 def values(records: list[Record]) -> list[bytes | None]:
