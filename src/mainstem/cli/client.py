@@ -160,6 +160,27 @@ class Client:
         path = f"/v1/streams/{quote(name, safe='')}/records"
         return self._call("POST", path, content=body, headers={"Content-Type": "application/json"})
 
+    def quarantine(self, filters: Mapping[str, str]) -> dict[str, Any]:
+        """A page of records in quarantine, newest first."""
+        return self._call("GET", "/v1/quarantine", params=dict(filters))
+
+    def quarantine_summary(self, filters: Mapping[str, str]) -> list[dict[str, Any]]:
+        """How many records are in quarantine, by stream or table, stage and cause."""
+        answer = self._call("GET", "/v1/quarantine/summary", params=dict(filters))
+        return list(answer["counts"])
+
+    def quarantined(self, id: int) -> dict[str, Any]:
+        """One whole record of the quarantine."""
+        return self._call("GET", f"/v1/quarantine/{id}")
+
+    def replay(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Write records of the quarantine again to where they came from."""
+        return self._call("POST", "/v1/quarantine/replay", json=dict(request))
+
+    def discard(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Give records of the quarantine up."""
+        return self._call("POST", "/v1/quarantine/discard", json=dict(request))
+
     def subscribe(
         self,
         sql: str,

@@ -10,7 +10,16 @@ from typing import Annotated
 import typer
 
 from mainstem import __version__
-from mainstem.cli import objects, pipeline, project, records, sql, stack, topics
+from mainstem.cli import (
+    objects,
+    pipeline,
+    project,
+    quarantine,
+    records,
+    sql,
+    stack,
+    topics,
+)
 from mainstem.cli.command import NoColor, Project, Quiet, Timeout, Url, Verbose, help_text
 from mainstem.cli.context import Options, debugging
 from mainstem.cli.output import colour_allowed
@@ -63,7 +72,7 @@ def root(
         typer.echo(context.get_help())
 
 
-for noun in (project, stack, pipeline, objects, sql, records, topics):
+for noun in (project, stack, pipeline, objects, sql, records, topics, quarantine):
     app.add_typer(noun.app)
 
 

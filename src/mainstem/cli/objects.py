@@ -88,7 +88,7 @@ def show_status(session: Session, document: dict[str, Any]) -> None:
             session.warn(f"{flow['flow']}: {render_problem(flow['error'])}")
     kept = (document.get("quarantine") or {}).get("records")
     if kept:
-        session.warn(f"{kept} records could not be decoded; they are in _mainstem.quarantine")
+        session.warn(f"{kept} records are held in quarantine; see `mainstem quarantine list`")
 
 
 @command(

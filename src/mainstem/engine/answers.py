@@ -1,4 +1,4 @@
-"""What the engine answers to requests: analysis, history queries, encoding of rows, plans."""
+"""What the engine answers to requests: analysis, plans, history, rows and records to be checked."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from mainstem.engine.compile import (
 )
 from mainstem.engine.encode import JSON_OPTIONS, encode
 from mainstem.engine.realtime import obstacles, promise
+from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.errors import MainstemError
@@ -70,6 +71,8 @@ class Answers:
                 yield self._encode(payload)
             case "history":
                 yield from self._history(payload)
+            case "refit":
+                yield refit(self._spark, payload)
             case _:
                 raise MainstemError("BAD_REQUEST", problem=f'no such engine request: "{kind}"')
 

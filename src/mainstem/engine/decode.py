@@ -142,16 +142,22 @@ def read_bad(
     start: Mapping[str, Offsets],
     end: Mapping[str, Offsets],
 ) -> DataFrame:
-    """The bad records between two positions, whole: topic, partition, offset, time, key, value.
+    """The bad records between two positions, whole, with where and when they came from.
 
     Both positions name all partitions of the same topics.
     """
     where = {"subscribe": ",".join(end), **(_PATIENCE if definition.pattern else {})}
-    raw = _load_range(spark, where, connection, (), _offsets_text(start), _offsets_text(end))
-    origin = ("topic", "partition", "offset", "timestamp", "key", "value")
-    return (
-        raw.select(*origin, _from_json(definition)).filter(_corrupt().isNotNull()).select(*origin)
+    raw = _load_range(
+        spark, where, connection, ("_headers",), _offsets_text(start), _offsets_text(end)
     )
+    whole = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+    return bad_records(raw.select(*whole), definition)
+
+
+def bad_records(raw: DataFrame, definition: Definition) -> DataFrame:
+    """Those of some records, with their bytes in a column `value`, that the definition refuses."""
+    parsed = raw.select("*", _from_json(definition))
+    return parsed.filter(_corrupt().isNotNull()).select(*raw.columns)
 
 
 def read_changes(

@@ -212,6 +212,9 @@ def _outgoing(row: Row, stream: Definition, clock: Clock) -> Outgoing:
         key=None if row.key is None else bytes(row.key),
         value=value,
         timestamp=int(row.timestamp.timestamp() * 1000),
+        headers=tuple(
+            (h.key, None if h.value is None else bytes(h.value)) for h in row.headers or ()
+        ),
     )
     error = MainstemError(
         "RECORD_NOT_DECODED", name=stream.name, problem=diagnose(value, stream.value_columns)

@@ -17,6 +17,7 @@ from mainstem.gateway.routes import (
     objects,
     page,
     plan,
+    quarantine,
     sql,
     status,
     streams,
@@ -55,7 +56,7 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     app.state.services = services
     problems.install(app)
     app.router.routes.insert(0, tables.LOOKUP)
-    for part in (sql, subscribe, objects, plan, streams, topics, status, health, page):
+    for part in (sql, subscribe, objects, plan, streams, topics, quarantine, status, health, page):
         app.include_router(part.router)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return Front(app, services.metrics, hosts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ from pydantic import TypeAdapter
 from mainstem.definitions.model import Definition, InsertValues, Query
 from mainstem.errors import MainstemError
 from mainstem.log.producer import Outgoing
+from mainstem.log.quarantine import Quarantined
 from mainstem.log.requests import Caller
 from mainstem.vocabulary import Column
 
@@ -18,6 +20,7 @@ _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
 _ANALYSE_SECONDS = 60.0
 _ENCODE_SECONDS = 60.0
+_REFIT_SECONDS = 60.0
 _PATIENCE_SECONDS = 5.0
 """How much longer than a query itself its answer may take."""
 
@@ -29,6 +32,17 @@ class History:
     columns: list[dict[str, str]]
     rows: list[list[Any]]
     truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refitted:
+    """A record out of quarantine as it would be written again."""
+
+    id: int
+    key: bytes | None
+    value: bytes | None
+    problem: str | None
+    """Why the stream or table would refuse it; None when it would not."""
 
 
 class Engine:
@@ -63,6 +77,24 @@ class Engine:
             Outgoing(_bytes(record["key"]), _bytes(record["value"])) for record in reply["records"]
         ]
 
+    def refit(
+        self, entries: Sequence[Quarantined], definition: Definition | None, query: Query | None
+    ) -> list[Refitted]:
+        """Records out of quarantine, mended by the query, and what the columns say of them.
+
+        Records that the query leaves out are left out here, too.
+        """
+        payload = {
+            "definition": None if definition is None else _dump(definition),
+            "query": None if query is None else _QUERY.dump_python(query, mode="json"),
+            "records": [_raw(entry) for entry in entries],
+        }
+        reply = self._caller.call("refit", payload, _REFIT_SECONDS)
+        return [
+            Refitted(r["id"], _decoded(r["key"]), _decoded(r["value"]), r["problem"])
+            for r in reply["records"]
+        ]
+
     def history(
         self, query: Query, inputs: Sequence[Definition], max_rows: int, timeout: float
     ) -> History:
@@ -85,6 +117,28 @@ class Engine:
 
 def _dump(definition: Definition) -> Any:
     return _DEFINITION.dump_python(definition, mode="json")
+
+
+def _raw(entry: Quarantined) -> dict[str, Any]:
+    origin = entry.origin
+    return {
+        "id": entry.id,
+        "key": _encoded(origin.key),
+        "value": _encoded(origin.value),
+        "cause": entry.cause,
+        "topic": origin.topic,
+        "partition": origin.partition,
+        "offset": origin.offset,
+        "timestamp": origin.timestamp,
+    }
+
+
+def _encoded(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _decoded(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
 
 
 def _bytes(text: str | None) -> bytes | None:

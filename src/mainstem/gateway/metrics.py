@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -35,12 +35,13 @@ _FLOW_COUNTERS = {
 
 
 class Metrics:
-    """The gateway's registry. Labels are few: flow, view, and the route of a request."""
+    """The gateway's registry. Labels are few: flow, view, object, and the route of a request."""
 
     def __init__(
         self,
         flows: Callable[[], dict[str, dict[str, Any]]],
         views: Callable[[], Iterable[ViewProgress]],
+        held: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         self._registry = CollectorRegistry()
         self._seconds = Histogram(
@@ -57,7 +58,7 @@ class Metrics:
             registry=self._registry,
         )
         self._children: dict[tuple[str, str, int], tuple[Histogram, Counter]] = {}
-        self._registry.register(_Platform(flows, views))
+        self._registry.register(_Platform(flows, views, held))
 
     def request(self, scope: Scope, status: int, seconds: float) -> None:
         """Count one request."""
@@ -89,9 +90,11 @@ class _Platform(Collector):
         self,
         flows: Callable[[], dict[str, dict[str, Any]]],
         views: Callable[[], Iterable[ViewProgress]],
+        held: Callable[[], Mapping[str, int]],
     ) -> None:
         self._flows = flows
         self._views = views
+        self._held = held
 
     def collect(self) -> Iterator[Metric]:
         """What the status topic and the views say at this moment."""
@@ -117,6 +120,12 @@ class _Platform(Collector):
             aside.add_metric([view.name], float(view.quarantined))
         yield lag
         yield aside
+        held = GaugeMetricFamily(
+            "mainstem_quarantine_held", "Records held in quarantine", labels=["object"]
+        )
+        for name, count in self._held().items():
+            held.add_metric([name], float(count))
+        yield held
 
 
 def _filled(family: Any, flows: dict[str, dict[str, Any]], field: str) -> Metric:

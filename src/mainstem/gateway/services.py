@@ -22,7 +22,9 @@ from mainstem.errors import MainstemError
 from mainstem.gateway.changes import Changes
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.metrics import Metrics
-from mainstem.gateway.quarantined import QuarantineCount
+from mainstem.gateway.quarantine import Quarantine
+from mainstem.gateway.quarantine_follower import QuarantineFollower
+from mainstem.gateway.replay import Replay
 from mainstem.gateway.sql import Statements
 from mainstem.gateway.status import flow_statuses
 from mainstem.gateway.writer import Writer
@@ -73,8 +75,17 @@ class Services:
         self._store = CatalogStore(setup.connection)
         self._statuses: StateLog[dict[str, Any]] = status_log(setup.connection)
         self._catalog: Catalog | None = None
-        self.quarantined = QuarantineCount(
+        self._quarantined = QuarantineFollower(
             setup.connection, self.admin, settings.kafka.replication_factor
+        )
+        self.quarantine = Quarantine(setup.connection, self.admin, self._quarantined)
+        self.replay = Replay(
+            setup.connection,
+            self.admin,
+            self.engine,
+            self.quarantine,
+            self._quarantined,
+            self.catalog,
         )
         self.materialiser = Materialiser(
             setup.connection, self.admin, setup.postgres_url, setup.postgres_reader_url
@@ -92,7 +103,11 @@ class Services:
             LogFactsReader(self.admin),
             target=f"{settings.name} ({setup.connection.servers})",
         )
-        self.metrics = Metrics(lambda: flow_statuses(self), self.materialiser.progress)
+        self.metrics = Metrics(
+            lambda: flow_statuses(self),
+            self.materialiser.progress,
+            lambda: self.quarantine.status()["objects"],
+        )
         self.statements = Statements(
             catalog=self.catalog,
             changes=self.changes,
@@ -130,7 +145,7 @@ class Services:
         if self._starter.is_alive():
             self._starter.join()
         self.materialiser.stop()
-        for part in (self.quarantined, self._caller, self._statuses, self._store, self.writer):
+        for part in (self._quarantined, self._caller, self._statuses, self._store, self.writer):
             part.close()
         self.admin.close()
 
@@ -147,7 +162,7 @@ class Services:
                 self._stop.wait(_RETRY_SECONDS)
         if told and not self._stop.is_set():
             _LOG.info("the log answers")
-        for part in (self._caller, self._statuses, self._store, self.quarantined):
+        for part in (self._caller, self._statuses, self._store, self._quarantined):
             self._start(part)
         if self._stop.is_set():
             return

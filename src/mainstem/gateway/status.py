@@ -45,7 +45,6 @@ def engine_status(at: Services) -> dict[str, Any]:
 async def status_document(at: Services) -> dict[str, Any]:
     """All of it; what cannot be asked now is left out, not an error."""
     checks = await at.health()
-    quarantined = at.quarantined.counts()
     return {
         "project": at.settings.name,
         "at": iso_utc(time.time()),
@@ -53,7 +52,7 @@ async def status_document(at: Services) -> dict[str, Any]:
         "engine": engine_status(at),
         "flows": list(flow_statuses(at).values()),
         "views": await _views(at, postgres=checks["postgres"]["ok"]),
-        "quarantine": {"records": sum(quarantined.values()), "objects": quarantined},
+        "quarantine": at.quarantine.status(),
         "subscriptions": at.push.open_subscriptions,
     }
 

@@ -194,6 +194,10 @@ class Transaction:
                 except BufferError:
                     transactions.serve_reports(self._producer, 0.05)
 
+    def flush(self, timeout: float = 30.0) -> None:
+        """Wait until the broker has all that was sent; whether it took it, the commit tells."""
+        transactions.flush(self._producer, timeout)
+
     def offsets(self, group: str, offsets: Mapping[str, Offsets]) -> None:
         """Commit input offsets of a group in the same transaction."""
         positions = [

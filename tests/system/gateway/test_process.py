@@ -18,6 +18,8 @@ import pytest
 
 from mainstem.local.endpoints import Endpoints
 from mainstem.local.stack import Stack
+from mainstem.log.connection import Connection
+from mainstem.log.producer import Outgoing, Producer
 
 pytestmark = pytest.mark.kafka
 
@@ -222,3 +224,52 @@ def test_waits_for_servers_that_are_away(servers: Stack, tmp_path: Path) -> None
         assert made.stop() == 0
         made.http.close()
     assert "Traceback" not in made.log()
+
+
+def test_quarantine_over_restarts(users: Gateway) -> None:
+    """Records of a table that cannot become rows: listed, mended, discarded, and that stays so."""
+    connection = Connection(users.endpoints.bootstrap_servers)
+    producer = Producer(connection)
+    trace = (("trace", b"\xff"),)
+    bad = [Outgoing(b'{"id":%d}' % n, b"not json %d" % n, headers=trace) for n in (1, 2, 3)]
+    producer.send("gw_users", bad)
+    producer.close()
+
+    def listed(**filters: Any) -> list[Any]:
+        asked = {"stream": "gw_users", **filters}
+        found = users.http.get("/v1/quarantine", params=asked).json()
+        return list(found.get("records", ()))
+
+    def held() -> int:
+        objects = users.http.get("/v1/status").json()["quarantine"]["objects"]
+        return int(objects.get("gw_users", 0))
+
+    until(lambda: len(listed()) == 3 and held() == 3)
+    by_value = {record["value"]: record["id"] for record in listed(stage="view")}
+    first, second, third = (by_value[f"not json {id}"] for id in (1, 2, 3))
+    assert [r["id"] for r in listed(limit=1)] == [max(by_value.values())]
+    mended = {"ids": [first], "value": '{"id":1,"name":"mended"}', "force": True}
+    answer = users.http.post("/v1/quarantine/replay", json=mended).json()
+    assert (answer["replayed"], answer["refused"]) == (1, 0), answer
+    until(lambda: users.rows("SELECT * FROM gw_users") == [[1, "mended"]])
+    answer = users.http.post("/v1/quarantine/discard", json={"ids": [second]}).json()
+    assert answer["discarded"] == 1
+    assert [r["id"] for r in listed()] == [third] and held() == 1
+
+    users.stop(signal.SIGKILL)
+    users.start()
+    users.ready()
+    until(lambda: [r["id"] for r in listed()] == [third] and held() == 1)
+    again = users.http.post("/v1/quarantine/replay", json=mended).json()
+    assert (again["replayed"], again["skipped"]) == (0, 1)
+    one = users.http.get(f"/v1/quarantine/{first}").json()
+    assert one["state"] == "replayed" and one["settled"]["changed"] is True
+    assert one["record"]["value"] == "not json 1"
+    records = users.http.get("/v1/topics/gw_users/records").json()["records"]
+    [copy] = [r for r in records if len(r["headers"]) > 1]
+    assert copy["headers"] == [
+        {"name": "trace", "value_base64": "/w=="},
+        {"name": "mainstem-replay-of", "value": one["origin"]},
+    ]
+    users.http.post("/v1/quarantine/discard", json={"stream": "gw_users"})
+    assert listed() == [] and len(listed(state="any")) == 3

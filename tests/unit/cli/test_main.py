@@ -20,13 +20,18 @@ COMMANDS = list(get_command(app).commands)  # type: ignore[attr-defined]
 
 
 def test_all_commands_are_there() -> None:
-    wanted = "init up doctor plan apply status drop pause resume sql produce consume topics"
+    wanted = (
+        "init up doctor plan apply status drop pause resume sql produce consume topics quarantine"
+    )
     assert sorted(COMMANDS) == sorted(wanted.split())
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, ""])
+QUARANTINE = [f"quarantine {name}" for name in ("list", "show", "replay", "discard")]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *QUARANTINE, ""])
 def test_help_begins_with_examples(command: str, run: Run) -> None:
-    result = run(*filter(None, [command]), "--help")
+    result = run(*command.split(), "--help")
     usage, _, rest = result.out.partition("\n\n")
     assert result.code == 0
     assert usage.startswith(f"Usage: mainstem {command}".rstrip())

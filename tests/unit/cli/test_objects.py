@@ -43,7 +43,7 @@ def test_status(gateway: Gateway, run: Run) -> None:
     assert sales.split() == ["sales", "failed"]
     assert "engine: running" in result.err
     assert "sales: ENGINE_FAILED: no luck" in result.err
-    assert "3 records could not be decoded" in result.err
+    assert "3 records are held in quarantine" in result.err
 
 
 def test_status_as_data_is_the_whole_document(gateway: Gateway, run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 
 from mainstem.definitions.model import Create
 from mainstem.definitions.parse import parse
-from mainstem.engine.quarantine import Keeper, Report, diagnose
+from mainstem.engine.quarantine import Keeper, Report, _outgoing, diagnose
+from mainstem.log.quarantine import read_quarantined
 from mainstem.testing.clock import ManualClock
-from mainstem.vocabulary import Column
+from mainstem.vocabulary import Column, Record
 
 COLUMNS = (Column("id", "bigint"), Column("ok", "boolean"), Column("at", "timestamp"))
 
@@ -33,6 +35,18 @@ COLUMNS = (Column("id", "bigint"), Column("ok", "boolean"), Column("at", "timest
 )
 def test_diagnosis_names_what_is_wrong(value: bytes, part: str) -> None:
     assert part in diagnose(value, COLUMNS)
+
+
+@pytest.mark.parametrize("headers", [None, [SimpleNamespace(key="trace", value=b"\xff")]])
+def test_a_bad_record_is_kept_with_its_headers(stream: Any, headers: Any) -> None:
+    row = SimpleNamespace(
+        topic="s", partition=1, offset=5, timestamp=datetime(2026, 1, 1, tzinfo=UTC),
+        key=None, value=b"bad", headers=headers,
+    )  # fmt: skip
+    sent = _outgoing(row, stream, ManualClock())  # type: ignore[arg-type]
+    entry = read_quarantined(Record("q", 0, 9, sent.key, sent.value, 0, sent.headers))
+    assert entry.origin.headers == (() if headers is None else (("trace", b"\xff"),))
+    assert (entry.place, entry.reader, entry.origin.value) == ("s/1/5", "s", b"bad")
 
 
 class Log:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 
 from mainstem.errors import MainstemError
 from mainstem.gateway.services import Services, services
+from mainstem.gateway.shown import shown
+from mainstem.gateway.times import milliseconds
 from mainstem.log.consumer import Reader
 from mainstem.vocabulary import Record
 
@@ -69,7 +69,7 @@ def records(
     if offset is not None:
         start = {p: max(offset, first) for p, first in begin.items()}
     elif moment is not None:
-        found = at.admin.offsets_at(topic, _milliseconds(moment))
+        found = at.admin.offsets_at(topic, milliseconds("time", moment))
         start = {p: found[p] for p in begin}
     elif last is not None:
         # some offsets are markers of transactions: look further back than the number says
@@ -97,28 +97,6 @@ def _records(at: Services, topic: str) -> int | None:
     except MainstemError:
         return None
     return sum(end[p] - first for p, first in begin.items())
-
-
-def shown(record: Record) -> dict[str, Any]:
-    """A record as JSON; what is not UTF-8 text comes as base64."""
-    return {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        **_data("key", record.key),
-        **_data("value", record.value),
-        "headers": [{"name": name, **_data("value", value)} for name, value in record.headers],
-    }
-
-
-def _data(name: str, data: bytes | None) -> dict[str, str | None]:
-    if data is None:
-        return {name: None}
-    try:
-        return {name: data.decode("utf-8")}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(data).decode()}
 
 
 def _read(
@@ -152,14 +130,3 @@ def _reader(at: Services, topic: str, start: dict[int, int]) -> Iterator[Reader]
         yield reader
     finally:
         reader.close()
-
-
-def _milliseconds(text: str) -> int:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        problem = f"time: a time such as 2026-11-15T09:00:00Z was expected, not {text[:40]}"
-        raise MainstemError("BAD_REQUEST", problem=problem) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)
