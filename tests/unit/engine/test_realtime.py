@@ -25,6 +25,6 @@ from mainstem.engine import realtime
 )
 def test_obstacles(monkeypatch: pytest.MonkeyPatch, words: str, text: str) -> None:
     monkeypatch.setattr(realtime, "streaming_complaint", lambda *_, **__: None)
-    found = realtime.obstacles(parse_one(text).definition, None)  # type: ignore
+    found = realtime.obstacles(parse_one(text).definition, (), None)  # type: ignore
     assert len(found) == (1 if words else 0), found
     assert not words or words in found[0]
