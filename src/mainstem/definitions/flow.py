@@ -6,7 +6,8 @@ from sqlglot import exp
 
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.grouping import shape_of
-from mainstem.definitions.model import Kind, Query
+from mainstem.definitions.guard import place_of_call
+from mainstem.definitions.model import Flavour, Kind, Query
 from mainstem.definitions.query import aggregates, is_aggregate, parameters
 from mainstem.definitions.relations import cte_of, relations
 from mainstem.errors import MainstemError
@@ -34,6 +35,15 @@ def check_flow(parsed: Parsed, query: Query, kind: Kind) -> None:
             what="a parameter in a definition",
             advice="Write the value itself.",
         )
+    for function in query.functions:
+        if function.flavour is Flavour.AGGREGATE:
+            raise _unsupported(
+                parsed,
+                place_of_call(parsed, function),
+                f'the aggregate function "{function.name}"',
+                "A flow aggregates with Spark's own functions; call this one in a query over the "
+                "stream.",
+            )
     for operation in tree.find_all(exp.SetOperation):
         word = operation.key.upper()
         raise _unsupported(

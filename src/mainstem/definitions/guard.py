@@ -10,12 +10,16 @@ Any SQL that reaches Spark unchecked is code execution. Two independent looks ar
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 from sqlglot import exp
 
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.functions import functions, why_not
 from mainstem.definitions.keywords import SYNTAX_WORDS, words
 from mainstem.definitions.lexer import T, Token
+from mainstem.definitions.model import Flavour, FunctionDefinition
 from mainstem.definitions.names import foreign_name, plain_name
 from mainstem.definitions.relations import table_name
 
@@ -71,6 +75,14 @@ def guard(parsed: Parsed, *, definition: bool) -> None:
 def guard_values(parsed: Parsed) -> None:
     """Refuse a VALUES list with more in it than literals and function calls."""
     _guard_tokens(parsed, definition=False)
+    for token, function in own_calls(parsed):
+        raise parsed.error(
+            "NOT_SUPPORTED",
+            token.start,
+            what=f'the Python function "{function.name}"',
+            where="INSERT",
+            advice="Give the value itself, or call the function in a query over the stream.",
+        )
     for node in parsed.tree.walk():
         if isinstance(node, (exp.Query, exp.Table)) and not isinstance(node, exp.Values):
             raise _not_allowed(
@@ -123,13 +135,102 @@ def _guard_call(
         raise _not_allowed(parsed, "IDENTIFIER(...)", token.start, "Write the name itself.")
     if name.lower() in named and name.lower() not in functions().refused:
         return
+    own = _own(parsed, token)
+    if own is not None:
+        _guard_own_call(parsed, token, before, own)
+        return
     _refuse_function(parsed, token, name, definition)
+
+
+def called(parsed: Parsed) -> tuple[FunctionDefinition, ...]:
+    """The Python functions that a checked query calls, by name."""
+    found = {function.name: function for _, function in own_calls(parsed)}
+    return tuple(function for _, function in sorted(found.items()))
+
+
+def place_of_call(parsed: Parsed, function: FunctionDefinition) -> int:
+    """Offset of the first call of a Python function."""
+    return next(token.start for token, own in own_calls(parsed) if own == function)
+
+
+def own_calls(parsed: Parsed) -> Iterator[tuple[Token, FunctionDefinition]]:
+    """The names before a bracket that are Python functions."""
+    for token, after in pairwise(parsed.tokens):
+        own = _own(parsed, token)
+        if own is not None and after.text == "(":
+            yield token, own
+
+
+def _own(parsed: Parsed, token: Token) -> FunctionDefinition | None:
+    if token.kind not in (T.WORD, T.QUOTED):
+        return None
+    return (parsed.source.functions or {}).get(token.name.lower())
+
+
+def _guard_own_call(
+    parsed: Parsed, token: Token, before: Token | None, function: FunctionDefinition
+) -> None:
+    """A table function stands where a relation stands, the others do not; and the arguments."""
+    relation = before is not None and before.upper in ("LATERAL", "FROM", "JOIN")
+    if relation is not (function.flavour is Flavour.TABLE):
+        name = function.name
+        raise _not_allowed(
+            parsed,
+            f'the {function.flavour} function "{name}"',
+            token.start,
+            f"It gives one value: SELECT {name}(...)."
+            if relation
+            else f"It gives rows: FROM some_stream, LATERAL {name}(...) AS r.",
+        )
+    given = _arguments(parsed, token)
+    most = len(function.parameters)
+    if not function.fewest <= given <= most:
+        least = "" if function.fewest == most else f"{function.fewest} to "
+        raise parsed.error(
+            "FUNCTION_ARGUMENTS",
+            token.start,
+            name=function.name,
+            wanted=f"{least}{most} argument{'' if most == 1 else 's'}",
+            given=given,
+            signature=function.signature,
+        )
+
+
+def closing_bracket(parsed: Parsed, call: Token) -> Token:
+    """The bracket that ends a call, whose name is given; the parser made sure that there is one."""
+    return _inside(parsed, call)[0]
+
+
+def _arguments(parsed: Parsed, call: Token) -> int:
+    """How many arguments stand in the brackets behind a name."""
+    closing, commas = _inside(parsed, call)
+    first = parsed.tokens[parsed.tokens.index(call) + 2]
+    return 0 if first == closing else commas + 1
+
+
+def _inside(parsed: Parsed, call: Token) -> tuple[Token, int]:
+    """The closing bracket of a call, and how many commas part its arguments."""
+    depth, commas = 0, 0
+    for token in parsed.tokens[parsed.tokens.index(call) + 1 :]:
+        if token.kind is T.SYMBOL:
+            depth += (token.text in "([{") - (token.text in ")]}")
+            commas += token.text == "," and depth == 1
+        if depth == 0:
+            return token, commas
+    raise AssertionError("the brackets of a parsed query are closed")
 
 
 def _refuse_function(parsed: Parsed, token: Token, name: str, definition: bool) -> None:
     reason = why_not(name, definition=definition)
-    if reason is not None:
+    if reason is not None and not _may_be_own(parsed, name):
         raise parsed.error("FUNCTION_NOT_ALLOWED", token.start, name=name, suggestion=reason)
+
+
+def _may_be_own(parsed: Parsed, name: str) -> bool:
+    """True for a name that can be a Python function, when the reader does not know those."""
+    known = functions()
+    listed = name.lower() in known.random or name.lower() in known.refused
+    return parsed.source.functions is None and name.isascii() and not listed
 
 
 def _names_with_column_lists(parsed: Parsed) -> frozenset[str]:
@@ -162,7 +263,10 @@ def _guard_table(parsed: Parsed, table: exp.Table) -> None:
     """Behind FROM stands a plain name, or a function that makes rows of a column."""
     if isinstance(table.this, exp.Func):
         name = parsed.spelling(table.this).lower()
-        if name not in functions().generators:
+        own = (parsed.source.functions or {}).get(name)
+        if own is not None and own.flavour is Flavour.TABLE:
+            return
+        if name not in functions().generators and not _may_be_own(parsed, name):
             raise _not_allowed(
                 parsed, "a function behind FROM", parsed.place(table), "Name a stream or a table."
             )

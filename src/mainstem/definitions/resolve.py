@@ -157,7 +157,7 @@ def unknown_relation(query: Query, name: str, known: Iterable[str]) -> MainstemE
 
 def place_of(query: Query, name: str) -> SourceLocation:
     """Where the query first mentions a stream or a table."""
-    parsed = reparse(query.text)
+    parsed = reparse(query)
     offsets = [
         parsed.place(table)
         for table in relations(parsed.tree)
@@ -208,7 +208,7 @@ def _check_aliases(query: Query, inputs: Sequence[Definition]) -> None:
     if not query.aggregates:
         return
     columns = {c.name.lower() for definition in inputs for c in definition.columns}
-    for alias in shape_of(reparse(query.text)).aliases:
+    for alias in shape_of(reparse(query)).aliases:
         if alias.lower() in columns:
             raise MainstemError(
                 "INVALID_QUERY",
@@ -219,7 +219,7 @@ def _check_aliases(query: Query, inputs: Sequence[Definition]) -> None:
 
 
 def _check_push(query: Query) -> None:
-    parsed = reparse(query.text)
+    parsed = reparse(query)
     tree = parsed.tree
     plain = (
         isinstance(tree, exp.Select)

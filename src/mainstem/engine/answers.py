@@ -18,6 +18,7 @@ from mainstem.config import SparkSettings
 from mainstem.definitions.model import Definition, Lane, Query
 from mainstem.engine.compile import columns_of, compile_history, compile_stream, flow_session
 from mainstem.engine.encode import JSON_OPTIONS, encode
+from mainstem.engine.functions import check_loads
 from mainstem.engine.realtime import obstacles, promise, streaming_complaint
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.errors import MainstemError
@@ -60,6 +61,8 @@ class Answers:
     def _compile(self, payload: dict[str, Any]) -> DataFrame:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        if definition.query is not None:
+            check_loads(self._spark, definition.query.functions)
         session = flow_session(self._spark, self._settings.shuffle_partitions)
         rows = compile_stream(
             session, definition, inputs, self._connection, self._settings.max_records_per_batch

@@ -9,7 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mainstem.definitions.model import Definition, Lane, Query
 from mainstem.definitions.relations import narrow_stars, replace_relations
+from mainstem.definitions.trace import traced
 from mainstem.engine.decode import Intake, mentioned_metadata, read_batch, read_stream
+from mainstem.engine.functions import register
+from mainstem.engine.set_aside import Excluded
 from mainstem.engine.spark_errors import query_error
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import Column
@@ -28,9 +31,17 @@ def compile_stream(
     inputs: Sequence[Definition],
     connection: Connection,
     max_records: int,
+    excluded: Excluded | None = None,
 ) -> DataFrame:
-    """The streaming rows that the definition's query produces."""
+    """The streaming rows that the definition's query produces.
+
+    To run them, say which records are left out, if any: then the calls of Python functions know
+    which record they are for, where the query's shape allows it. None is for analysis only.
+    """
     query = _query_of(definition)
+    tracing = None if excluded is None else traced(query)
+    register(session, query.functions, traced=tracing is not None)
+    query = tracing or query
     realtime = definition.lane is Lane.REAL_TIME
     for source in inputs:
         intake = Intake(
@@ -41,6 +52,7 @@ def compile_stream(
             metadata=mentioned_metadata(query.columns_read),
             watermark=query.aggregates,
             observed=not realtime,
+            excluded=excluded or {},
         )
         read_stream(session, source, intake).createOrReplaceTempView(_view(source))
     return run_query(session, query)
@@ -50,6 +62,7 @@ def compile_history(
     session: SparkSession, query: Query, inputs: Sequence[Definition], connection: Connection
 ) -> DataFrame:
     """The rows of a query over the log as it is now."""
+    register(session, query.functions)
     for source in inputs:
         metadata = mentioned_metadata(query.columns_read)
         rows = read_batch(session, source, connection, metadata=metadata)

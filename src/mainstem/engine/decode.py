@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -56,6 +56,8 @@ class Intake:
     """Metadata columns that the query mentions; others are not made."""
     watermark: bool = False
     observed: bool = True
+    excluded: Mapping[int, Collection[int]] = field(default_factory=dict)
+    """Partition -> offsets of records that are left out."""
 
 
 def mentioned_metadata(columns_read: Collection[str]) -> tuple[str, ...]:
@@ -72,6 +74,9 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
     if intake.max_records is not None:
         options["maxOffsetsPerTrigger"] = str(intake.max_records)
     raw = spark.readStream.format("kafka").options(**options).load()
+    for partition, offsets in sorted(intake.excluded.items()):
+        here = (F.col("partition") == partition) & F.col("offset").isin(sorted(offsets))
+        raw = raw.filter(~here)
     event_time = definition.event_time or "_timestamp"
     metadata = set(intake.metadata)
     if intake.watermark and definition.watermark and event_time == "_timestamp":

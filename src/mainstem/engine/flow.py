@@ -31,6 +31,7 @@ from mainstem.engine.decode import INTAKE
 from mainstem.engine.encode import encode
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
+from mainstem.engine.set_aside import left_out, set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
 from mainstem.engine.writer import BatchWriter
@@ -78,6 +79,7 @@ class Flow:
         self._started_at = 0.0
         self._newest: float | None = None
         self._written_before = 0
+        self._set_aside = 0
         lane = entry.definition.lane.value
         self.status = FlowStatus(entry.name, entry.generation, lane)
 
@@ -119,8 +121,12 @@ class Flow:
         now = self._services.clock.now()
         if self._query is not None and not self._query.isActive:
             error = self._query.exception()
+            failure = None if self._writer is None else self._writer.failure
             self.stop()
-            self._failed(error if error is not None else RuntimeError("the query ended"))
+            if failure is not None and self._put_aside(failure):
+                self.start()
+            else:
+                self._failed(error if error is not None else RuntimeError("the query ended"))
         elif self._retry_at is not None and now >= self._retry_at:
             self.status.restarts += 1
             self.start()
@@ -131,7 +137,8 @@ class Flow:
         """Brings lag and counts up to date with the log."""
         if self._writer is not None:
             self.status.rows_out_total = self._written_before + self._writer.rows_written
-        self.status.quarantined = sum(self._services.keeper.kept(i.name) for i in self.inputs)
+        decoded = sum(self._services.keeper.kept(i.name) for i in self.inputs)
+        self.status.quarantined = decoded + self._set_aside
         if self.entry.definition.lane is Lane.REAL_TIME:
             return  # between its checkpoints Spark does not tell where such a flow is
         lag = 0
@@ -160,6 +167,7 @@ class Flow:
             self.inputs,
             services.connection,
             services.settings.max_records_per_batch,
+            left_out(self.entry, services.connection, services.admin),
         )
         self._clear_older_generations()
         self._take_up_position()
@@ -232,6 +240,17 @@ class Flow:
                 at = {str(p): o for p, o in end.items()}
                 self.status.positions.setdefault(source.topic, at)
                 self._services.keeper.report(Report(source, {}, end, None))
+
+    def _put_aside(self, failure: MainstemError) -> bool:
+        """Keeps the records for which a function failed; True when the flow can go on."""
+        services, topic = self._services, self.inputs[0].topic
+        try:
+            count = set_aside(failure, self.entry, topic, services.connection, services.clock)
+        except MainstemError as error:
+            _LOG.warning("flow %s: %s", self.entry.name, error.message)
+            return False
+        self._set_aside += count
+        return count > 0
 
     def _failed(self, error: BaseException) -> None:
         problem = flow_error(error, self.entry.name)

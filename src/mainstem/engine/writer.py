@@ -38,7 +38,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.crash import crash_point
 from mainstem.engine import whole_input
-from mainstem.engine.spark_errors import retold, task_failure
+from mainstem.engine.spark_errors import flow_error, retold, task_failure
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
 from mainstem.log.task_writer import Rows, TaskWrite, write_task
@@ -77,6 +77,8 @@ class BatchWriter:
         self._last_written: dict[str, int] = {}
         self._first_batch: int | None = None
         self.rows_written = 0
+        self.failure: MainstemError | None = None
+        """Why a batch failed, with all that Spark's own error is too short for."""
 
     def attach(self, query: StreamingQuery) -> None:
         """Hands over the query that calls this writer; the first batch waits for it."""
@@ -110,6 +112,7 @@ class BatchWriter:
         try:
             results = tasks.collect()
         except (PySparkException, Py4JJavaError) as error:
+            self.failure = flow_error(error, self._flow)
             # Spark runs a regular expression over the text of what is raised here, which overflows
             # the thread's stack when it is as long as Spark's own errors are
             raise RuntimeError(retold(error)) from None
