@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from mainstem.definitions.calls import place_of_call
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.grouping import shape_of
-from mainstem.definitions.guard import place_of_call
 from mainstem.definitions.model import Flavour, Kind, Query
 from mainstem.definitions.query import aggregates, is_aggregate, parameters
 from mainstem.definitions.relations import cte_of, relations

@@ -10,16 +10,14 @@ Any SQL that reaches Spark unchecked is code execution. Two independent looks ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
-
 from sqlglot import exp
 
+from mainstem.definitions.calls import check_call, own_calls, own_function
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.functions import functions, why_not
 from mainstem.definitions.keywords import SYNTAX_WORDS, words
 from mainstem.definitions.lexer import T, Token
-from mainstem.definitions.model import Flavour, FunctionDefinition
+from mainstem.definitions.model import Flavour
 from mainstem.definitions.names import foreign_name, plain_name
 from mainstem.definitions.relations import table_name
 
@@ -133,91 +131,20 @@ def _guard_call(
         raise parsed.error("FUNCTION_NOT_ALLOWED", token.start, name=f"...{name}", suggestion="")
     if name.upper() == "IDENTIFIER":
         raise _not_allowed(parsed, "IDENTIFIER(...)", token.start, "Write the name itself.")
+    own = own_function(parsed, token)
     if name.lower() in named and name.lower() not in functions().refused:
+        if own is not None:
+            raise _not_allowed(
+                parsed,
+                f'the alias "{name}"',
+                token.start,
+                "It is the name of a Python function; use another.",
+            )
         return
-    own = _own(parsed, token)
     if own is not None:
-        _guard_own_call(parsed, token, before, own)
+        check_call(parsed, token, before, own)
         return
     _refuse_function(parsed, token, name, definition)
-
-
-def called(parsed: Parsed) -> tuple[FunctionDefinition, ...]:
-    """The Python functions that a checked query calls, by name."""
-    found = {function.name: function for _, function in own_calls(parsed)}
-    return tuple(function for _, function in sorted(found.items()))
-
-
-def place_of_call(parsed: Parsed, function: FunctionDefinition) -> int:
-    """Offset of the first call of a Python function."""
-    return next(token.start for token, own in own_calls(parsed) if own == function)
-
-
-def own_calls(parsed: Parsed) -> Iterator[tuple[Token, FunctionDefinition]]:
-    """The names before a bracket that are Python functions."""
-    for token, after in pairwise(parsed.tokens):
-        own = _own(parsed, token)
-        if own is not None and after.text == "(":
-            yield token, own
-
-
-def _own(parsed: Parsed, token: Token) -> FunctionDefinition | None:
-    if token.kind not in (T.WORD, T.QUOTED):
-        return None
-    return (parsed.source.functions or {}).get(token.name.lower())
-
-
-def _guard_own_call(
-    parsed: Parsed, token: Token, before: Token | None, function: FunctionDefinition
-) -> None:
-    """A table function stands where a relation stands, the others do not; and the arguments."""
-    relation = before is not None and before.upper in ("LATERAL", "FROM", "JOIN")
-    if relation is not (function.flavour is Flavour.TABLE):
-        name = function.name
-        raise _not_allowed(
-            parsed,
-            f'the {function.flavour} function "{name}"',
-            token.start,
-            f"It gives one value: SELECT {name}(...)."
-            if relation
-            else f"It gives rows: FROM some_stream, LATERAL {name}(...) AS r.",
-        )
-    given = _arguments(parsed, token)
-    most = len(function.parameters)
-    if not function.fewest <= given <= most:
-        least = "" if function.fewest == most else f"{function.fewest} to "
-        raise parsed.error(
-            "FUNCTION_ARGUMENTS",
-            token.start,
-            name=function.name,
-            wanted=f"{least}{most} argument{'' if most == 1 else 's'}",
-            given=given,
-            signature=function.signature,
-        )
-
-
-def closing_bracket(parsed: Parsed, call: Token) -> Token:
-    """The bracket that ends a call, whose name is given; the parser made sure that there is one."""
-    return _inside(parsed, call)[0]
-
-
-def _arguments(parsed: Parsed, call: Token) -> int:
-    """How many arguments stand in the brackets behind a name."""
-    closing, commas = _inside(parsed, call)
-    first = parsed.tokens[parsed.tokens.index(call) + 2]
-    return 0 if first == closing else commas + 1
-
-
-def _inside(parsed: Parsed, call: Token) -> tuple[Token, int]:
-    """The closing bracket of a call, and how many commas part its arguments."""
-    depth, commas = 0, 0
-    for token in parsed.tokens[parsed.tokens.index(call) + 1 :]:
-        if token.kind is T.SYMBOL:
-            depth += (token.text in "([{") - (token.text in ")]}")
-            commas += token.text == "," and depth == 1
-        if depth == 0:
-            return token, commas
-    raise AssertionError("the brackets of a parsed query are closed")
 
 
 def _refuse_function(parsed: Parsed, token: Token, name: str, definition: bool) -> None:

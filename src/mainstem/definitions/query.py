@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from mainstem.definitions.calls import called
 from mainstem.definitions.dialect import Parsed, parse_query
 from mainstem.definitions.functions import functions
 from mainstem.definitions.grouping import shape_of
-from mainstem.definitions.guard import called, guard
+from mainstem.definitions.guard import guard
 from mainstem.definitions.lexer import Source, T, Token
 from mainstem.definitions.model import Flavour, Query
 from mainstem.definitions.relations import relations, table_name

@@ -13,8 +13,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
+from mainstem.definitions.calls import place_of_call
 from mainstem.definitions.dialect import Parsed
-from mainstem.definitions.guard import place_of_call
 from mainstem.definitions.model import Definition, Kind, Query, Select
 from mainstem.definitions.query import reparse
 from mainstem.definitions.relations import relations, table_name

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from mainstem.definitions.calls import closing_bracket, own_calls
 from mainstem.definitions.dialect import Parsed
-from mainstem.definitions.guard import closing_bracket, own_calls
 from mainstem.definitions.model import Query
 from mainstem.definitions.query import reparse
 from mainstem.definitions.relations import apply_edits, relations

@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from mainstem.definitions.model import Flavour, FunctionDefinition
+from mainstem.definitions.model import FunctionDefinition
+from mainstem.engine.arrow_types import arrow_type
 
 Convert = Callable[[Any], Any]
 _EXACT = Context(prec=38, rounding=ROUND_HALF_EVEN)
@@ -30,31 +31,17 @@ def givers(
 
 
 @cache
-def taker(call: Callable[..., Any], function: FunctionDefinition) -> Convert:
+def taker(function: FunctionDefinition) -> Convert:
     """What the function returns (a row, for a table function) -> what Arrow takes for its type."""
-    hint = typing.get_type_hints(call)["return"]
-    if function.flavour is Flavour.TABLE:
-        return _plain
-    scale = _scale(function.returns)
-    nested = function.returns.startswith(("struct<", "array<", "map<"))
-    name = getattr(hint, "__name__", str(hint))
+    fit = fitter(function.returns)
 
     def take(value: Any) -> Any:
-        if value is None:
-            if function.nullable:
-                return None
-            message = f"it returned None, though its annotation says {name}"
-            raise TypeError(message)
-        if nested:
-            return _plain(value)
-        if isinstance(value, bool) and function.returns != "boolean":
-            message = f"it returned a bool, though its annotation says {name}"
-            raise TypeError(message)
-        if scale is not None and isinstance(value, Decimal):
-            return value.quantize(scale, context=_EXACT)
-        if isinstance(value, datetime) and function.returns == "timestamp":
-            return _aware(value)
-        return value
+        if value is not None:
+            return fit(value)
+        if function.nullable:
+            return None
+        message = f"it returned None, though its annotation says {function.returns}"
+        raise TypeError(message)
 
     return take
 
@@ -111,27 +98,67 @@ def _record_of(hint: Any) -> Convert:
     return make
 
 
-def _plain(value: Any) -> Any:
-    """Records as dictionaries, all the way down."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        return {field.name: _plain(getattr(value, field.name)) for field in fields}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: _plain(item) for name, item in value._asdict().items()}
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return _aware(value) if isinstance(value, datetime) else value
+@cache
+def fitter(spark_type: str) -> Convert:
+    """What makes a Python value fit a type, where Arrow would change it silently or refuse it."""
+    return _fitter(arrow_type(spark_type))
 
 
-def _aware(value: datetime) -> datetime:
+def _fitter(wanted: pa.DataType) -> Convert:
+    if pa.types.is_integer(wanted):
+        return _whole
+    if pa.types.is_decimal(wanted):
+        return _rounded(Decimal(1).scaleb(-wanted.scale))
+    if pa.types.is_timestamp(wanted) and wanted.tz is not None:
+        return _aware
+    if pa.types.is_list(wanted):
+        return _each(_or_none(_fitter(wanted.value_type)))
+    if pa.types.is_map(wanted):
+        return _pairs(_or_none(_fitter(wanted.item_type)))
+    if pa.types.is_struct(wanted):
+        return _fields({field.name: _or_none(_fitter(field.type)) for field in wanted})
+    return lambda value: value
+
+
+def _or_none(fit: Convert) -> Convert:
+    return lambda value: None if value is None else fit(value)
+
+
+def _whole(value: Any) -> Any:
+    # Arrow would cut the fraction off
+    if isinstance(value, (bool, float)):
+        message = f"{value!r} is not a whole number"
+        raise TypeError(message)
+    return value
+
+
+def _rounded(place: Decimal) -> Convert:
+    # Arrow refuses more digits than the type has
+    def fit(value: Any) -> Any:
+        return value.quantize(place, context=_EXACT) if isinstance(value, Decimal) else value
+
+    return fit
+
+
+def _aware(value: Any) -> Any:
     """A time without a zone is meant in UTC, as everywhere in Mainstem."""
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value
+    naive = isinstance(value, datetime) and value.tzinfo is None
+    return value.replace(tzinfo=UTC) if naive else value
 
 
-def _scale(spark_type: str) -> Decimal | None:
-    """The last place of a decimal type."""
-    if not spark_type.startswith("decimal("):
-        return None
-    return Decimal(1).scaleb(-int(spark_type[len("decimal(") : -1].split(",")[1]))
+def _each(fit: Convert) -> Convert:
+    return lambda values: [fit(value) for value in values]
+
+
+def _pairs(fit: Convert) -> Convert:
+    return lambda value: [(key, fit(item)) for key, item in value.items()]
+
+
+def _fields(fits: Mapping[str, Convert]) -> Convert:
+    def fit(value: Any) -> dict[str, Any]:
+        given = value if isinstance(value, Mapping) else None
+        if given is None:
+            return {name: convert(getattr(value, name)) for name, convert in fits.items()}
+        return {name: convert(given.get(name)) for name, convert in fits.items()}
+
+    return fit

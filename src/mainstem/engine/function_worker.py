@@ -15,11 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType
 
 from mainstem.definitions.model import FunctionDefinition
-from mainstem.engine.function_values import givers, taker
+from mainstem.engine.arrow_types import arrow_type
+from mainstem.engine.function_values import fitter, givers, taker
 from mainstem.engine.spark_errors import task_failure
 from mainstem.errors import MainstemError
 
@@ -32,12 +31,6 @@ _NOT_FITTING = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 Place = tuple[int, int]
 """Partition and offset of a record."""
-
-
-@cache
-def arrow_type(spark_type: str) -> pa.DataType:
-    """Spark's short form as Arrow's type."""
-    return to_arrow_type(DataType.fromDDL(spark_type), timezone="UTC")
 
 
 @cache
@@ -76,7 +69,7 @@ def call_per_row(
     ]
     absent = _any_null(strict)
     values = [give(c) for give, c in zip(givers(call, function), columns, strict=False)]
-    take = taker(call, function)
+    take = taker(function)
     failures = _Failures(function, places)
     results: list[Any] = []
     for index, row in enumerate(zip(*values, strict=True)):
@@ -123,7 +116,7 @@ def call_per_group(function: FunctionDefinition, arrays: Sequence[pa.Array]) -> 
         for array, parameter in zip(arrays, function.parameters, strict=False)
     ]
     try:
-        result = taker(call, function)(call(*columns))
+        result = taker(function)(call(*columns))
         return pa.scalar(result, type=arrow_type(function.returns)).as_py()
     except USER_ERRORS as error:
         raise _failed(function, error, {}) from None
@@ -143,11 +136,11 @@ def rows_of(
         return
     try:
         columns = [
-            pa.array([value], type=arrow_type(p.type))
+            pa.array([None if value is None else fitter(p.type)(value)], type=arrow_type(p.type))
             for value, p in zip(arguments, parameters, strict=False)
         ]
         given = [g(c)[0] for g, c in zip(givers(call, function), columns, strict=False)]
-        take = taker(call, function)
+        take = taker(function)
         rows = [take(row) for row in call(*given)]
         table = pa.array(rows, type=arrow_type(function.returns)).to_pylist()
     except USER_ERRORS as error:

@@ -87,7 +87,9 @@ def test_types(annotation: str, spark: str) -> None:
     assert one(annotation) == Parameter("x", spark)
 
 
-@pytest.mark.parametrize("annotation", ["str | None", "None | str", "Optional[str]", "'str | None'"])
+@pytest.mark.parametrize(
+    "annotation", ["str | None", "None | str", "Optional[str]", "'str | None'"]
+)
 def test_none_makes_a_parameter_nullable(annotation: str) -> None:
     assert one(annotation) == Parameter("x", "string", nullable=True)
 
@@ -242,6 +244,7 @@ def test_a_query_knows_what_it_calls() -> None:
         ("SELECT slug(t, upper(t), f[1, 2]) FROM s", ("FUNCTION_ARGUMENTS", 8)),
         ("SELECT words(t) FROM s", ("SQL_NOT_ALLOWED", 8)),
         ("SELECT * FROM s, LATERAL slug(t)", ("SQL_NOT_ALLOWED", 26)),
+        ("SELECT * FROM (SELECT 1) AS slug(a)", ("SQL_NOT_ALLOWED", 29)),
         ("SELECT slugs(t) FROM s", ("FUNCTION_NOT_ALLOWED", 8)),
         ("SELECT a.slug(t) FROM s", ("FUNCTION_NOT_ALLOWED", 10)),
         ("INSERT INTO s VALUES (slug('a'))", ("NOT_SUPPORTED", 23)),
