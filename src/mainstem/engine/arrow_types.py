@@ -6,7 +6,7 @@ from functools import cache
 
 import pyarrow as pa
 
-from mainstem.definitions.types import struct_fields
+from mainstem.definitions.types import struct_fields, type_parts
 
 _SIMPLE = {
     "tinyint": pa.int8(),
@@ -37,18 +37,7 @@ def arrow_type(spark_type: str) -> pa.DataType:
     if head == "array":
         return pa.list_(arrow_type(inner))
     if head == "map":
-        key, value = _parts(inner)
+        key, value = type_parts(inner)
         return pa.map_(arrow_type(key), arrow_type(value))
     fields = struct_fields(spark_type).values()
     return pa.struct([pa.field(name, arrow_type(kind)) for name, kind in fields])
-
-
-def _parts(text: str) -> list[str]:
-    """Pieces between the commas that are not inside brackets."""
-    depth, begin, found = 0, 0, []
-    for at, character in enumerate(text + ","):
-        depth += (character in "<(") - (character in ">)")
-        if character == "," and depth == 0:
-            found.append(text[begin:at])
-            begin = at + 1
-    return found

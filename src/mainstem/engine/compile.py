@@ -11,6 +11,7 @@ from mainstem.definitions.model import Definition, Lane, Query
 from mainstem.definitions.relations import narrow_stars, replace_relations
 from mainstem.definitions.trace import traced
 from mainstem.engine.decode import Intake, mentioned_metadata, read_batch, read_stream
+from mainstem.engine.function_arguments import check_arguments
 from mainstem.engine.functions import register
 from mainstem.engine.set_aside import Excluded
 from mainstem.engine.spark_errors import query_error
@@ -55,7 +56,10 @@ def compile_stream(
             excluded=excluded or {},
         )
         read_stream(session, source, intake).createOrReplaceTempView(_view(source))
-    return run_query(session, query)
+    rows = run_query(session, query)
+    if excluded is None:
+        check_arguments(rows, query)
+    return rows
 
 
 def compile_history(
@@ -67,7 +71,9 @@ def compile_history(
         metadata = mentioned_metadata(query.columns_read)
         rows = read_batch(session, source, connection, metadata=metadata)
         rows.createOrReplaceTempView(_view(source))
-    return run_query(session, query)
+    rows = run_query(session, query)
+    check_arguments(rows, query)
+    return rows
 
 
 def run_query(session: SparkSession, query: Query) -> DataFrame:

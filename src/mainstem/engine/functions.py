@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udtf
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from mainstem.definitions.model import Flavour, FunctionDefinition
 from mainstem.engine.function_worker import (
@@ -20,6 +20,9 @@ from mainstem.engine.function_worker import (
     rows_of,
 )
 from mainstem.engine.spark_errors import flow_error
+
+_arrow_udf: Any = arrow_udf
+"""PySpark's own type hints do not know all of its forms."""
 
 
 def register(
@@ -34,13 +37,10 @@ def register(
             fields = function.returns.removeprefix("struct<").removesuffix(">")
             table: Any = udtf(_rows(function, traced), returnType=fields)
             session.udtf.register(function.name, table)
-        elif function.flavour is Flavour.AGGREGATE:
-            call = _call(function, call_per_group)
-            _register(session, function, call, ArrowUDFType.GROUPED_AGG)
-        else:
-            per_row = function.flavour is Flavour.SCALAR
-            call = _call(function, call_per_row if per_row else call_per_batch, traced=traced)
-            _register(session, function, call, ArrowUDFType.SCALAR)
+            continue
+        aggregate = function.flavour is Flavour.AGGREGATE
+        call: Any = _group(function) if aggregate else _batch(function, traced)
+        session.udf.register(function.name, _arrow_udf(call, function.returns))
 
 
 def check_loads(spark: SparkSession, functions: Sequence[FunctionDefinition]) -> None:
@@ -60,15 +60,19 @@ def check_loads(spark: SparkSession, functions: Sequence[FunctionDefinition]) ->
         raise flow_error(error, wanted[0].name) from None
 
 
-def _register(session: SparkSession, function: FunctionDefinition, call: Any, kind: Any) -> None:
-    session.udf.register(function.name, arrow_udf(call, function.returns, kind))
+def _batch(function: FunctionDefinition, traced: bool) -> Callable[..., pa.Array]:
+    run = call_per_row if function.flavour is Flavour.SCALAR else call_per_batch
+
+    # by the annotations Spark knows what it is
+    def call(*arrays: pa.Array) -> pa.Array:
+        return run(function, arrays, traced=traced)
+
+    return call
 
 
-def _call(function: FunctionDefinition, run: Callable[..., Any], **how: bool) -> Any:
-    """What Spark calls with a batch or a group; without annotations, which Spark would read."""
-
-    def call(*arrays):  # type: ignore[no-untyped-def]
-        return run(function, arrays, **how)
+def _group(function: FunctionDefinition) -> Callable[..., object]:
+    def call(*arrays: pa.Array) -> object:
+        return call_per_group(function, arrays)
 
     return call
 
