@@ -167,7 +167,7 @@ class Flow:
             self.inputs,
             services.connection,
             services.settings.max_records_per_batch,
-            left_out(self.entry, services.connection, services.admin),
+            left_out(self.entry, self.inputs[0].topic, services.connection, services.admin),
         )
         self._clear_older_generations()
         self._take_up_position()

@@ -31,12 +31,12 @@ Excluded = Mapping[int, frozenset[int]]
 """Partition -> offsets of the one input that a flow leaves out."""
 
 
-def left_out(entry: Entry, connection: Connection, admin: Admin) -> Excluded:
-    """The records that were kept for a flow in its present generation."""
+def left_out(entry: Entry, topic: str, connection: Connection, admin: Admin) -> Excluded:
+    """The records of its input topic that were kept for a flow in its present generation."""
     query = entry.definition.query
     if query is None or not query.functions:
         return {}
-    wanted = {"stage": STAGE, "flow": entry.flow_id}
+    wanted = {"stage": STAGE, "flow": entry.flow_id, "topic": topic}
     found: dict[int, set[int]] = {}
     # ends what an engine that crashed left open: what it kept is final after this
     TransactionalProducer(connection, _writer(entry)).close()

@@ -158,7 +158,8 @@ class Driver:
     def _run_flow(self, entry: Entry, inputs: Sequence[Definition]) -> None:
         """Runs one flow to the end of its input, putting aside what its functions fail for."""
         session = flow_session(self.spark, self._settings.shuffle_partitions)
-        excluded = left_out(entry, self.connection, self.admin)
+        topic = inputs[0].topic
+        excluded = left_out(entry, topic, self.connection, self.admin)
         rows = compile_stream(
             session, entry.definition, inputs, self.connection, 1_000_000, excluded
         )
@@ -170,7 +171,6 @@ class Driver:
             running.awaitTermination(_LONGEST_RUN_SECONDS)
         except PySparkException as error:
             failure = writer.failure or flow_error(error, entry.name)
-            topic = inputs[0].topic
             if not set_aside(failure, entry, topic, self.connection, self.clock):
                 raise failure from None
             self._run_flow(entry, inputs)
