@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from mainstem.catalog.entry import Entry
+from mainstem.catalog.entry import CatalogRecord, Entry, record_key
 from mainstem.catalog.plan import (
     ChangeInPlace,
     CreateObject,
@@ -33,11 +33,11 @@ class Executor(Protocol):
         """Give the topic this retention and compaction, and more partitions if it has fewer."""
         ...
 
-    def write_catalog(self, changes: Mapping[str, Entry | None], revision: int) -> None:
+    def write_catalog(self, changes: Mapping[str, CatalogRecord | None], revision: int) -> None:
         """Write all changes in one transaction; None removes a name.
 
-        Keys are lower-case names. Raises STALE_PLAN when the catalog is no longer at `revision`,
-        CONCURRENT_APPLY when another writer took over; then nothing was written.
+        Keys are those of `record_key`. Raises STALE_PLAN when the catalog is no longer at
+        `revision`, CONCURRENT_APPLY when another writer took over; then nothing was written.
         """
         ...
 
@@ -48,7 +48,10 @@ class Executor(Protocol):
 
 def apply_plan(plan: Plan, executor: Executor) -> None:
     """Take all steps of the plan, or none of those that the catalog would know of."""
-    changes: dict[str, Entry | None] = {}
+    changes: dict[str, CatalogRecord | None] = {
+        record_key(change.function): None if change.step == "drop" else change.function
+        for change in plan.functions
+    }
     dropped: list[Entry] = []
     for step in plan.steps:
         match step:
@@ -66,7 +69,7 @@ def apply_plan(plan: Plan, executor: Executor) -> None:
     if not changes:
         return
     executor.write_catalog(changes, plan.revision)
-    kept = {entry.definition.topic for entry in changes.values() if entry is not None}
+    kept = {record.definition.topic for record in changes.values() if isinstance(record, Entry)}
     for entry in dropped:
         if entry.owns_topic and entry.definition.topic not in kept:
             executor.delete_topic(entry.definition.topic)

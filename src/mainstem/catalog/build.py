@@ -8,18 +8,27 @@ from typing import Protocol
 
 from mainstem.catalog.compare import changed_columns, differences
 from mainstem.catalog.entry import Catalog, Entry, Origin
-from mainstem.catalog.fingerprint import core_of, decoding, fingerprint, own_parts, with_inputs
+from mainstem.catalog.fingerprint import (
+    core_of,
+    decoding,
+    fingerprint,
+    function_versions,
+    own_parts,
+    with_inputs,
+)
+from mainstem.catalog.functions import check_users, function_steps, renewed
 from mainstem.catalog.plan import (
     ChangeInPlace,
     CreateObject,
     DropObject,
+    FunctionStep,
     Plan,
     Rebuild,
     Step,
     topic_need,
 )
 from mainstem.definitions.flow import check_flow, flow_kind
-from mainstem.definitions.model import Definition, FlowKind, Kind
+from mainstem.definitions.model import Definition, FlowKind, FunctionDefinition, Kind
 from mainstem.definitions.patterns import TopicPattern
 from mainstem.definitions.resolve import order, resolve
 from mainstem.definitions.state import keeps_state, streams_in_order
@@ -60,10 +69,12 @@ def build_plan(
     origin: Origin,
     drop_missing: bool,
     target: str = "",
+    functions: Mapping[str, FunctionDefinition] | None = None,
 ) -> Plan:
     """The steps that make the catalog hold these definitions.
 
     With `drop_missing`, objects that came from the project and are no longer in it are dropped.
+    `functions` are the project's Python functions by lower-case name; None leaves them alone.
     """
     wanted = {definition.name.lower(): definition for definition in definitions}
     gone = {
@@ -73,6 +84,12 @@ def build_plan(
     }
     staying = {n: e.definition for n, e in catalog.entries.items() if n not in gone}
     _check_dependents(catalog, gone, {n for n in staying if n not in wanted})
+    changes: tuple[FunctionStep, ...] = ()
+    if functions is not None:
+        changes = function_steps(catalog, functions, drop_missing=drop_missing)
+        check_users(catalog, changes, {n for n in staying if n not in wanted})
+        known = {**catalog.functions, **functions}
+        staying = {n: renewed(d, known) for n, d in staying.items() if n not in wanted}
     order(wanted.values(), staying)
     everything = order({**staying, **wanted}.values(), {})
     _check_topics(everything)
@@ -80,7 +97,7 @@ def build_plan(
     for definition in everything:
         planner.place(definition, given=definition.name.lower() in wanted)
     drops = drop_steps(catalog, gone, facts, "no longer in the project")
-    return Plan(catalog.revision, (*planner.drops, *planner.steps, *drops), target)
+    return Plan(catalog.revision, (*planner.drops, *planner.steps, *drops), target, changes)
 
 
 def drop_plan(
@@ -221,7 +238,9 @@ class _Planner:
         name = definition.name.lower()
         # what the catalog holds is resolved, so only its stored fingerprint knows it as written
         print_ = (
-            fingerprint(definition, inputs) if given else with_inputs(before.fingerprint, inputs)
+            fingerprint(definition, inputs)
+            if given
+            else with_inputs(before.fingerprint, inputs, definition)
         )
         restarted = [source for source in inputs if source.name.lower() in self.restarted]
         if print_ == before.fingerprint and not restarted:
@@ -276,6 +295,8 @@ class _Planner:
         if new.kind is Kind.TABLE and new.partitions and old.partitions != new.partitions:
             return True  # keys move to other partitions
         if own_parts(old) != own_parts(new) or old.columns != new.columns:
+            return True
+        if function_versions(old) != function_versions(new):
             return True
         read = set(new.query.columns_read)
         for source in inputs:

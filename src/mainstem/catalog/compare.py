@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mainstem.catalog.fingerprint import own_parts
+from mainstem.catalog.fingerprint import function_versions, own_parts
 from mainstem.definitions.model import Definition
 
 
@@ -10,6 +10,9 @@ def differences(old: Definition, new: Definition) -> list[str]:
     """Each difference in a few words; empty when only something else changed."""
     before, after = own_parts(old), own_parts(new)
     found = [f"{part} changed" for part in before if before[part] != after[part]]
+    called, calls = function_versions(old), function_versions(new)
+    if before["query"] == after["query"]:
+        found += [f"function {f} changed" for f in calls if calls[f] != called.get(f)]
     columns = _column_changes(old, new)
     if columns:
         found.append(f"columns changed ({columns})")

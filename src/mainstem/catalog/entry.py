@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from pydantic import TypeAdapter
 
-from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.model import Definition, FunctionDefinition, Kind
 
 
 class Origin(StrEnum):
@@ -54,6 +54,27 @@ class Entry:
 
 _ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
 
+CatalogRecord = Entry | FunctionDefinition
+"""What a record of the catalog topic holds."""
+
+_RECORD: TypeAdapter[CatalogRecord] = TypeAdapter(CatalogRecord)
+
+
+def record_to_json(record: CatalogRecord) -> bytes:
+    """The record value in the catalog topic."""
+    return _RECORD.dump_json(record)
+
+
+def record_from_json(data: bytes) -> CatalogRecord:
+    """What a record value of the catalog topic holds."""
+    return _RECORD.validate_json(data)
+
+
+def record_key(record: CatalogRecord) -> str:
+    """Key in the catalog topic; a stream and a function may have the same name."""
+    name = record.name.lower()
+    return f"{name}()" if isinstance(record, FunctionDefinition) else name
+
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
@@ -62,6 +83,8 @@ class Catalog:
     entries: Mapping[str, Entry] = field(default_factory=dict)
     """By lower-case name."""
     revision: int = 0
+    functions: Mapping[str, FunctionDefinition] = field(default_factory=dict)
+    """Python functions by lower-case name."""
 
     def get(self, name: str) -> Entry | None:
         """The entry of that name."""
@@ -83,6 +106,16 @@ class Catalog:
             for e in self.flows()
             if e.definition.query is not None
             and any(i.lower() == wanted for i in e.definition.query.inputs)
+        ]
+
+    def users(self, function: str) -> list[Entry]:
+        """Entries whose query calls a Python function, by name."""
+        wanted = function.lower()
+        return [
+            e
+            for e in self.flows()
+            if e.definition.query is not None
+            and any(f.name.lower() == wanted for f in e.definition.query.functions)
         ]
 
     def with_entry(self, entry: Entry) -> Catalog:

@@ -6,23 +6,46 @@ import difflib
 from collections import Counter
 
 from mainstem.catalog.entry import Entry
-from mainstem.catalog.plan import ChangeInPlace, CreateObject, DropObject, Plan, Rebuild, Step
+from mainstem.catalog.plan import (
+    ChangeInPlace,
+    CreateObject,
+    DropObject,
+    FunctionStep,
+    Plan,
+    Rebuild,
+    Step,
+)
 
 _SIGNS = {"create": "+", "change": "~", "rebuild": "!", "drop": "-"}
 
 
 def explain(plan: Plan) -> str:
     """The plan as text for a terminal; equal plans give equal text."""
-    if not plan.steps:
+    if not plan.changes:
         return "No changes."
     lines = [f"Plan for {plan.target}:"] if plan.target else ["Plan:"]
-    width = max(len(_title(step.entry)) for step in plan.steps)
+    titles = [_title(step.entry) for step in plan.steps]
+    titles += [f"function {step.function.name}" for step in plan.functions]
+    width = max(map(len, titles))
+    for change in plan.functions:
+        title = f"function {change.function.name}"
+        lines.append(f"  {_SIGNS[change.step]} {title:<{width}}  {_function_words(change)}")
     for step in plan.steps:
         lines.append(f"  {_SIGNS[step.step]} {_title(step.entry):<{width}}  {_words(step)}")
         lines += _query_diff(step)
-    counts = Counter[str](step.step for step in plan.steps)
+    counts = Counter[str](step.step for step in (*plan.functions, *plan.steps))
     lines.append(", ".join(f"{counts[name]} to {name}" for name in _SIGNS if counts[name]) + ".")
     return "\n".join(lines)
+
+
+def _function_words(change: FunctionStep) -> str:
+    match change.step:
+        case "create":
+            return f"new; {change.function.signature}"
+        case "change":
+            return f"changed; {change.function.signature}"
+        case "drop":
+            return "no longer in the project"
 
 
 def _title(entry: Entry) -> str:

@@ -1,8 +1,8 @@
 """When is an object the same? A hash of what matters, blind to layout, comments and keyword case.
 
 A fingerprint has three parts, `own.inputs.options`: the object by its own text, what it depends on
-in its inputs, and the options that are taken over while it runs (retention, comment, trigger,
-partitions). A changed first or second part needs the flow to change.
+in its inputs and Python functions, and the options that are taken over while it runs (retention,
+comment, trigger, partitions). A changed first or second part needs the flow to change.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
         "trigger": definition.trigger,
         "partitions": definition.partitions,
     }
-    return f"{_hash(own)}.{_of_inputs(inputs)}.{_hash(options)}"
+    return f"{_hash(own)}.{_of_inputs(inputs, definition)}.{_hash(options)}"
 
 
-def with_inputs(print_: str, inputs: Sequence[Definition]) -> str:
-    """The fingerprint of the same text over inputs that may have changed."""
+def with_inputs(print_: str, inputs: Sequence[Definition], definition: Definition) -> str:
+    """The fingerprint of the same text over inputs and functions that may have changed."""
     own, _, options = print_.split(".")
-    return f"{own}.{_of_inputs(inputs)}.{options}"
+    return f"{own}.{_of_inputs(inputs, definition)}.{options}"
 
 
 def core_of(print_: str) -> str:
@@ -71,8 +71,15 @@ def decoding(definition: Definition) -> str:
     )
 
 
-def _of_inputs(inputs: Sequence[Definition]) -> str:
-    return _hash(sorted(decoding(source) for source in inputs))
+def function_versions(definition: Definition) -> dict[str, str]:
+    """Name -> what decides of a restart, of each Python function that the definition calls."""
+    called = definition.query.functions if definition.query else ()
+    return {f.name: f"{f.signature} {f.version}" for f in called}
+
+
+def _of_inputs(inputs: Sequence[Definition], definition: Definition) -> str:
+    called = [f"{name} {version}" for name, version in function_versions(definition).items()]
+    return _hash(sorted([*(decoding(source) for source in inputs), *called]))
 
 
 def _columns(definition: Definition) -> list[list[str]]:

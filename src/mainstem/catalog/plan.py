@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from mainstem.catalog.entry import Entry
-from mainstem.definitions.model import Kind
+from mainstem.definitions.model import FunctionDefinition, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,14 @@ Step = Annotated[CreateObject | ChangeInPlace | Rebuild | DropObject, Field(disc
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionStep:
+    """A Python function that comes, changes or goes; the flows that call it have their own step."""
+
+    step: Literal["create", "change", "drop"]
+    function: FunctionDefinition
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Steps in the order in which they are taken, made for one revision of the catalog."""
 
@@ -86,6 +94,12 @@ class Plan:
     steps: tuple[Step, ...]
     target: str = ""
     """Where it would be applied, in words for people."""
+    functions: tuple[FunctionStep, ...] = ()
+
+    @property
+    def changes(self) -> int:
+        """How many steps there are in all."""
+        return len(self.functions) + len(self.steps)
 
     @property
     def digest(self) -> str:
@@ -101,6 +115,7 @@ class Plan:
             ]
             for step in self.steps
         ]
+        parts += [[s.step, s.function.signature, s.function.version] for s in self.functions]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def to_json(self) -> bytes:

@@ -40,7 +40,8 @@ def plan(
 ) -> None:
     """Show what apply would change.
 
-    Compares pipeline/*.sql with the catalog. Layout and comments do not count as changes.
+    Compares pipeline/*.sql and functions/*.py with the catalog. Layout and comments do not count
+    as changes.
     """
     answer = session.client.plan(definition_files(session.project))
     show_plan(session, answer)
@@ -94,7 +95,7 @@ def count(number: int, noun: str) -> str:
 
 
 def definition_files(project: Project) -> list[dict[str, str]]:
-    """The texts of the pipeline's files as the gateway takes them."""
+    """The texts of the project's files as the gateway takes them."""
     from mainstem.definitions.project import read_files
 
     return [{"path": path, "text": text} for path, text in read_files(project.folder)]
@@ -107,6 +108,10 @@ def show_plan(session: Session, answer: dict[str, Any]) -> None:
         return
     columns = ("step", "name", "kind", "why")
     rows = [
+        (step["step"], step["function"]["name"], "function", None)
+        for step in answer["plan"]["functions"]
+    ]
+    rows += [
         (
             step["step"],
             step["entry"]["definition"]["name"],

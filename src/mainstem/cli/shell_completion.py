@@ -18,8 +18,8 @@ KEYWORDS = (
     "DISTINCT", "DROP", "ELSE", "EMIT CHANGES", "END", "EXPLAIN", "FROM", "GROUP BY", "HAVING",
     "IF EXISTS", "IF NOT EXISTS", "IN", "INSERT INTO", "IS NULL", "JOIN", "LIKE", "LIMIT", "NOT",
     "NULL", "ON", "OR", "ORDER BY", "PAUSE", "PRIMARY KEY", "RESUME", "SELECT", "SHOW FLOWS",
-    "SHOW STREAMS", "SHOW TABLES", "SHOW TOPICS", "STREAM", "TABLE", "THEN", "UNION ALL", "VALUES",
-    "WHEN", "WHERE", "WITH",
+    "SHOW FUNCTIONS", "SHOW STREAMS", "SHOW TABLES", "SHOW TOPICS", "STREAM", "TABLE", "THEN",
+    "UNION ALL", "VALUES", "WHEN", "WHERE", "WITH",
 )  # fmt: skip
 COMMANDS = ("\\d", "\\q", "\\timing", "\\watch", "\\x", "\\?")
 _WORD = re.compile(r"[A-Za-z_][\w-]*$|\\\w*$")

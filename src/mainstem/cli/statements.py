@@ -42,7 +42,9 @@ def split(text: str, file: str) -> list[Piece]:
     """The statements of a text, all of them checked: a mistake in the last one stops the first."""
     source = Source(text, file)
     pieces = []
-    for tokens, statement in zip(source.statements(), parse(text, file), strict=True):
+    # only the gateway knows the functions of the catalog
+    statements = parse(text, file, functions=None)
+    for tokens, statement in zip(source.statements(), statements, strict=True):
         start, end = tokens[0].start, tokens[-1].end
         push = isinstance(statement, Select) and statement.emit_changes
         explain = isinstance(statement, Explain)

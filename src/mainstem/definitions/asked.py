@@ -21,7 +21,7 @@ class Asked:
     @staticmethod
     def of(query: Query) -> Asked:
         """The query, parsed again."""
-        return Asked(query, reparse(query.text))
+        return Asked(query, reparse(query))
 
     def refusal(
         self, offset: int, what: str, advice: str, where: str = "a definition"

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mainstem.definitions.asked import Asked
+from mainstem.definitions.calls import called, place_of_call
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.enrich_rules import check_enrich_flow
 from mainstem.definitions.grouping import Shape, many_groupings, shape_of
-from mainstem.definitions.model import Definition, FlowKind, Kind, Lane, Query
+from mainstem.definitions.model import Definition, Flavour, FlowKind, Kind, Lane, Query
 from mainstem.definitions.query import one_row, parameters
 from mainstem.definitions.relations import relations
 from mainstem.definitions.stream_rules import check_no_stream_options, check_stream_flow
@@ -35,6 +36,16 @@ def check_query(parsed: Parsed) -> None:
             what="a parameter in a definition",
             advice="Write the value itself.",
         )
+    for function in called(parsed):
+        if function.flavour is Flavour.AGGREGATE:
+            raise parsed.error(
+                "NOT_SUPPORTED",
+                place_of_call(parsed, function),
+                what=f'the aggregate function "{function.name}"',
+                where="a definition",
+                advice="A flow aggregates with Spark's own functions; call this one in a query "
+                "over the stream.",
+            )
     if not any(relations(parsed.tree)):
         raise parsed.error(
             "NOT_SUPPORTED",

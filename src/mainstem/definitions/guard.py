@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from mainstem.definitions.calls import check_call, own_calls, own_function
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.functions import functions, why_not
 from mainstem.definitions.keywords import SYNTAX_WORDS, words
 from mainstem.definitions.lexer import T, Token
+from mainstem.definitions.model import Flavour
 from mainstem.definitions.names import foreign_name, plain_name
 from mainstem.definitions.relations import table_name
 
@@ -71,6 +73,14 @@ def guard(parsed: Parsed, *, definition: bool) -> None:
 def guard_values(parsed: Parsed) -> None:
     """Refuse a VALUES list with more in it than literals and function calls."""
     _guard_tokens(parsed, definition=False)
+    for token, function in own_calls(parsed):
+        raise parsed.error(
+            "NOT_SUPPORTED",
+            token.start,
+            what=f'the Python function "{function.name}"',
+            where="INSERT",
+            advice="Give the value itself, or call the function in a query over the stream.",
+        )
     for node in parsed.tree.walk():
         if isinstance(node, (exp.Query, exp.Table)) and not isinstance(node, exp.Values):
             raise _not_allowed(
@@ -121,15 +131,33 @@ def _guard_call(
         raise parsed.error("FUNCTION_NOT_ALLOWED", token.start, name=f"...{name}", suggestion="")
     if name.upper() == "IDENTIFIER":
         raise _not_allowed(parsed, "IDENTIFIER(...)", token.start, "Write the name itself.")
+    own = own_function(parsed, token)
     if name.lower() in named and name.lower() not in functions().refused:
+        if own is not None:
+            raise _not_allowed(
+                parsed,
+                f'the alias "{name}"',
+                token.start,
+                "It is the name of a Python function; use another.",
+            )
+        return
+    if own is not None:
+        check_call(parsed, token, before, own)
         return
     _refuse_function(parsed, token, name, definition)
 
 
 def _refuse_function(parsed: Parsed, token: Token, name: str, definition: bool) -> None:
     reason = why_not(name, definition=definition)
-    if reason is not None:
+    if reason is not None and not _may_be_own(parsed, name):
         raise parsed.error("FUNCTION_NOT_ALLOWED", token.start, name=name, suggestion=reason)
+
+
+def _may_be_own(parsed: Parsed, name: str) -> bool:
+    """True for a name that can be a Python function, when the reader does not know those."""
+    known = functions()
+    listed = name.lower() in known.random or name.lower() in known.refused
+    return parsed.source.functions is None and name.isascii() and not listed
 
 
 def _names_with_column_lists(parsed: Parsed) -> frozenset[str]:
@@ -162,7 +190,10 @@ def _guard_table(parsed: Parsed, table: exp.Table) -> None:
     """Behind FROM stands a plain name, or a function that makes rows of a column."""
     if isinstance(table.this, exp.Func):
         name = parsed.spelling(table.this).lower()
-        if name not in functions().generators:
+        own = (parsed.source.functions or {}).get(name)
+        if own is not None and own.flavour is Flavour.TABLE:
+            return
+        if name not in functions().generators and not _may_be_own(parsed, name):
             raise _not_allowed(
                 parsed, "a function behind FROM", parsed.place(table), "Name a stream or a table."
             )

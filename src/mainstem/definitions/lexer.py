@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from types import MappingProxyType
 
+from mainstem.definitions.model import FunctionDefinition
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import SourceLocation
+
+NO_FUNCTIONS: Mapping[str, FunctionDefinition] = MappingProxyType({})
 
 MAX_TEXT = 1_000_000
 """Longest text that is looked at; a definition is written by people."""
@@ -83,11 +87,21 @@ _UNFINISHED = {"'": "a string", '"': "a string", "`": "a quoted name", "/": "a c
 
 
 class Source:
-    """One text with a name, and the places in it."""
+    """One text with a name, the places in it, and the Python functions that it may call.
 
-    def __init__(self, text: str, file: str = "<sql>") -> None:
+    `functions` are by lower-case name; None when the reader does not know them, and whoever runs
+    the text will check it.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        file: str = "<sql>",
+        functions: Mapping[str, FunctionDefinition] | None = NO_FUNCTIONS,
+    ) -> None:
         self.text = text
         self.file = file
+        self.functions = functions
 
     @cached_property
     def _starts(self) -> list[int]:

@@ -38,6 +38,60 @@ class FlowKind(StrEnum):
     """Tables only: the query is asked again when they change, and the differences are written."""
 
 
+class Flavour(StrEnum):
+    """How a Python function is called and what it gives."""
+
+    SCALAR = "scalar"
+    """Once per row, plain Python values."""
+    VECTORISED = "vectorised"
+    """Once per batch of rows, Arrow arrays in and out."""
+    TABLE = "table"
+    """Once per row; gives rows."""
+    AGGREGATE = "aggregate"
+    """Once per group, Arrow arrays in, one value out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a Python function; `type` is Spark's short form."""
+
+    name: str
+    type: str
+    nullable: bool = False
+    """False: the function is not called with NULL, and the result is NULL (no row, no call)."""
+    optional: bool = False
+    """True when it has a default, so that a call may leave it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDefinition:
+    """A Python function of the project, read from its source text, never run to be read."""
+
+    name: str
+    flavour: Flavour
+    parameters: tuple[Parameter, ...]
+    returns: str
+    """Spark's short form; a struct of the columns for a table function."""
+    nullable: bool
+    """True when it may return None."""
+    source: str
+    """The lines of the file that it needs, at their places; workers make a module of them."""
+    location: SourceLocation
+    version: str
+    """A hash of what the function does: comments, layout and other functions do not count."""
+
+    @property
+    def signature(self) -> str:
+        """The function as a plan shows it: `score(text string, limit bigint) -> double`."""
+        parameters = ", ".join(f"{p.name} {p.type}" for p in self.parameters)
+        return f"{self.name}({parameters}) -> {self.returns}"
+
+    @property
+    def fewest(self) -> int:
+        """How many arguments a call must give, at least one."""
+        return max(1, sum(not parameter.optional for parameter in self.parameters))
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """The SELECT of a derived definition."""
@@ -60,6 +114,8 @@ class Query:
     """Output names of the grouping columns, in the order of the SELECT list."""
     columns_read: tuple[str, ...] = ()
     """Lower-case names of all columns that it mentions; `*` when it takes all."""
+    functions: tuple[FunctionDefinition, ...] = ()
+    """The Python functions that it calls, by name: a flow runs with the version it was made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +241,12 @@ class Listing(StrEnum):
     TABLES = "tables"
     TOPICS = "topics"
     FLOWS = "flows"
+    FUNCTIONS = "functions"
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW STREAMS | TABLES | TOPICS | FLOWS."""
+    """SHOW STREAMS | TABLES | TOPICS | FLOWS | FUNCTIONS."""
 
     what: Listing
     location: SourceLocation

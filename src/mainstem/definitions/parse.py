@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from mainstem.definitions.create import read_create, read_kind
 from mainstem.definitions.cursor import Cursor
 from mainstem.definitions.dialect import parse_query
 from mainstem.definitions.guard import guard_values
 from mainstem.definitions.keywords import STATEMENT_WORDS, near_keyword, words
-from mainstem.definitions.lexer import Source, T, Token
+from mainstem.definitions.lexer import NO_FUNCTIONS, Source, T, Token
 from mainstem.definitions.model import (
     Describe,
     Drop,
     Explain,
+    FunctionDefinition,
     InsertValues,
     Listing,
     Pause,
@@ -35,15 +36,23 @@ _SPARK_STATEMENTS = words(
 """Statements of Spark and others that are known, and refused."""
 
 
-def parse(text: str, file: str = "<sql>") -> list[Statement]:
-    """All statements of a text, in order."""
-    source = Source(text, file)
+def parse(
+    text: str,
+    file: str = "<sql>",
+    functions: Mapping[str, FunctionDefinition] | None = NO_FUNCTIONS,
+) -> list[Statement]:
+    """All statements of a text, in order; `functions` as for `Source`."""
+    source = Source(text, file, functions)
     return [_statement(Cursor(source, tokens)) for tokens in source.statements()]
 
 
-def parse_one(text: str, file: str = "<sql>") -> Statement:
-    """The one statement of a text."""
-    source = Source(text, file)
+def parse_one(
+    text: str,
+    file: str = "<sql>",
+    functions: Mapping[str, FunctionDefinition] | None = NO_FUNCTIONS,
+) -> Statement:
+    """The one statement of a text; `functions` as for `Source`."""
+    source = Source(text, file, functions)
     statements = source.statements()
     if len(statements) != 1:
         place = statements[1][0].start if statements else 0

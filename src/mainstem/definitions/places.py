@@ -12,7 +12,7 @@ from mainstem.vocabulary import SourceLocation
 
 def place_of(query: Query, name: str) -> SourceLocation:
     """Where the query first mentions a stream or a table."""
-    parsed = reparse(query.text)
+    parsed = reparse(query)
     offsets = [
         parsed.place(table)
         for table in relations(parsed.tree)

@@ -1,12 +1,14 @@
-"""The pipeline files of a project: read them, and take the definitions out of them."""
+"""The files of a project: read them, and take the definitions out of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mainstem.definitions.model import Create, Definition, Statement
+from mainstem.definitions.lexer import NO_FUNCTIONS
+from mainstem.definitions.model import Create, Definition, FunctionDefinition, Statement
 from mainstem.definitions.parse import parse
+from mainstem.definitions.python_functions import FUNCTIONS_FOLDER, is_functions_file
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import SourceLocation
 
@@ -14,9 +16,14 @@ PIPELINE_FOLDER = "pipeline"
 
 
 def read_files(folder: Path) -> list[tuple[str, str]]:
-    """Path (relative to the project) and text of each `pipeline/**/*.sql`, in order of the path."""
+    """Path (relative to the project) and text of each `pipeline/**/*.sql` and `functions/**/*.py`.
+
+    In order of the path within each folder.
+    """
     found = []
-    for path in sorted((folder / PIPELINE_FOLDER).rglob("*.sql")):
+    paths = sorted((folder / PIPELINE_FOLDER).rglob("*.sql"))
+    paths += sorted((folder / FUNCTIONS_FOLDER).rglob("*.py"))
+    for path in paths:
         name = path.relative_to(folder).as_posix()
         try:
             text = path.read_text("utf-8-sig")
@@ -36,12 +43,19 @@ def read_files(folder: Path) -> list[tuple[str, str]]:
     return found
 
 
-def load_definitions(files: Iterable[tuple[str, str]]) -> list[Definition]:
-    """The definitions in the texts, in order; only CREATE statements may stand there."""
+def load_definitions(
+    files: Iterable[tuple[str, str]], functions: Mapping[str, FunctionDefinition] = NO_FUNCTIONS
+) -> list[Definition]:
+    """The definitions in the SQL texts, in order; only CREATE statements may stand there.
+
+    `functions` are what the texts may call; `load_functions` reads them.
+    """
     definitions: list[Definition] = []
     places: dict[str, SourceLocation] = {}
     for file, text in files:
-        for statement in parse(text, file):
+        if is_functions_file(file):
+            continue
+        for statement in parse(text, file, functions):
             definition = _definition(statement)
             other = places.setdefault(definition.name.lower(), definition.location)
             if other is not definition.location:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from mainstem.definitions.calls import called
 from mainstem.definitions.dialect import Parsed, parse_query
 from mainstem.definitions.functions import functions
 from mainstem.definitions.grouping import shape_of
 from mainstem.definitions.guard import guard
 from mainstem.definitions.lexer import Source, T, Token
-from mainstem.definitions.model import Query
+from mainstem.definitions.model import Flavour, Query
 from mainstem.definitions.relations import relations, source_of, table_name
 
 
@@ -31,13 +32,14 @@ def read_query(
         distinct=isinstance(parsed.tree, exp.Select) and bool(parsed.tree.args.get("distinct")),
         group_keys=tuple(out.name for out in shape_of(parsed).keys if out.name),
         columns_read=_columns_read(parsed),
+        functions=called(parsed),
     )
     return query, parsed
 
 
-def reparse(text: str) -> Parsed:
+def reparse(query: Query) -> Parsed:
     """The tree of a query that was read before."""
-    source = Source(text)
+    source = Source(query.text, functions={f.name.lower(): f for f in query.functions})
     return parse_query(source, source.statements()[0])
 
 
@@ -105,6 +107,9 @@ def is_aggregate(parsed: Parsed, node: exp.Expr) -> bool:
     if isinstance(node, exp.Any):  # sqlglot knows it as an operator only: a LIKE ANY (...)
         return not isinstance(caller, (exp.Like, exp.ILike))
     spelled = parsed.spelling(node).lower()
+    own = (parsed.source.functions or {}).get(spelled)
+    if own is not None:
+        return own.flavour is Flavour.AGGREGATE
     return spelled in functions().aggregates if spelled else isinstance(node, exp.AggFunc)
 
 

@@ -127,7 +127,7 @@ def _table_key(
     columns: Mapping[str, str],
 ) -> tuple[str, ...]:
     """The key of a table whose text names none: all columns of DISTINCT, or that of its table."""
-    parsed = reparse(query.text)
+    parsed = reparse(query)
     tree = parsed.tree
     if one_row(parsed):
         return ()
@@ -214,7 +214,7 @@ def _check_aliases(query: Query, inputs: Sequence[Definition]) -> None:
     if not query.aggregates:
         return
     columns = {c.name.lower() for definition in inputs for c in definition.columns}
-    for alias in shape_of(reparse(query.text)).aliases:
+    for alias in shape_of(reparse(query)).aliases:
         if alias.lower() in columns:
             raise MainstemError(
                 "INVALID_QUERY",
@@ -225,7 +225,7 @@ def _check_aliases(query: Query, inputs: Sequence[Definition]) -> None:
 
 
 def _check_push(query: Query) -> None:
-    parsed = reparse(query.text)
+    parsed = reparse(query)
     tree = parsed.tree
     plain = (
         isinstance(tree, exp.Select)

@@ -8,14 +8,14 @@ column, and a row that does not meet it is written as a delete of its key.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from sqlglot import exp
 
 from mainstem.definitions.asked import Asked
 from mainstem.definitions.dialect import Parsed
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, Query
 from mainstem.definitions.query import aggregates, is_aggregate, reparse
 from mainstem.definitions.relations import apply_edits, source_of
 from mainstem.vocabulary import HIDDEN_PREFIX
@@ -54,9 +54,9 @@ def check_filters(asked: Asked, inputs: Sequence[Definition]) -> None:
                 )
 
 
-def without_filters(text: str) -> str:
+def without_filters(query: Query) -> Query:
     """The query of a changing aggregate, its filters made hidden columns of the result."""
-    parsed = reparse(text)
+    parsed, text = reparse(query), query.text
     edits: list[tuple[int, int, str]] = []
     carried: list[str] = []
     for step in reversed(_steps(parsed)):
@@ -72,18 +72,18 @@ def without_filters(text: str) -> str:
         if added:
             at = parsed.clause(step.select.args["from_"], "FROM")
             edits.append((at, at, "".join(f", {part}" for part in added) + " "))
-    return apply_edits(parsed, edits)
+    return replace(query, text=apply_edits(parsed, edits))
 
 
-def without_distinct(text: str) -> str:
+def without_distinct(query: Query) -> Query:
     """The query without the DISTINCT behind its SELECT."""
-    parsed = reparse(text)
+    parsed = reparse(query)
     depth = 0
     for token, after in pairwise(parsed.tokens):
         depth += (token.text == "(") - (token.text == ")")
         if depth == 0 and token.upper == "SELECT":  # WITH queries stand in brackets
-            return apply_edits(parsed, [(after.start, after.end, "")])
-    return text
+            return replace(query, text=apply_edits(parsed, [(after.start, after.end, "")]))
+    return query
 
 
 def _steps(parsed: Parsed) -> list[Filter]:

@@ -30,7 +30,7 @@ def check_joins(asked: Asked, inputs: Sequence[Definition]) -> None:
 
 def waits(query: Query) -> bool:
     """True when a join of the query writes a row because nothing met it, or only once."""
-    selects = reparse(query.text).tree.find_all(exp.Select)
+    selects = reparse(query).tree.find_all(exp.Select)
     return any(_waits(join) for select in selects for join in joined(select))
 
 

@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
+from mainstem.definitions.calls import place_of_call
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.model import Definition, Kind, Query, Select
 from mainstem.definitions.places import place_in
@@ -86,13 +87,21 @@ class _Translation:
         self.query = query
         self.definitions = definitions
         self.alias = alias
-        self.parsed: Parsed = reparse(query.text)
+        self.parsed: Parsed = reparse(query)
         self.outputs: dict[int, list[Column]] = {}
         """Output columns of the queries done so far, by identity of their node."""
 
     def run(self) -> None:
         """Replace all names."""
         tree = self.parsed.tree
+        for function in self.query.functions:
+            raise MainstemError(
+                "NOT_SUPPORTED",
+                location=place_in(self.query, place_of_call(self.parsed, function)),
+                what=f'the Python function "{function.name}"',
+                where="a query that PostgreSQL answers",
+                advice="Make a stream or a table whose query calls it, and read that.",
+            )
         if tree.find(exp.Lateral):
             raise self._unsupported("LATERAL")
         self._replace_tables()

@@ -122,12 +122,19 @@ def struct_fields(type_: str) -> dict[str, tuple[str, str]]:
     if not type_.startswith("struct<"):
         return {}
     fields: dict[str, tuple[str, str]] = {}
-    depth, begin, inner = 0, 0, type_[len("struct<") : -1] + ","
-    for at, character in enumerate(inner):
+    for part in type_parts(type_[len("struct<") : -1]):
+        name, _, field_type = part.partition(":")
+        name = name.strip("`")
+        fields[name.lower()] = (name, field_type)
+    return fields
+
+
+def type_parts(inner: str) -> list[str]:
+    """The pieces between the commas of a short form that are not inside brackets."""
+    depth, begin, found = 0, 0, []
+    for at, character in enumerate(inner + ","):
         depth += (character in "<(") - (character in ">)")
         if character == "," and depth == 0:
-            name, _, field_type = inner[begin:at].partition(":")
-            name = name.strip("`")
-            fields[name.lower()] = (name, field_type)
+            found.append(inner[begin:at])
             begin = at + 1
-    return fields
+    return found

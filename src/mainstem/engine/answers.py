@@ -26,6 +26,7 @@ from mainstem.engine.compile import (
     flow_session,
 )
 from mainstem.engine.encode import JSON_OPTIONS, encode
+from mainstem.engine.functions import check_loads
 from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
@@ -79,6 +80,8 @@ class Answers:
     def _compile(self, payload: dict[str, Any]) -> DataFrame:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        if definition.query is not None:
+            check_loads(self._spark, definition.query.functions)
         session = flow_session(self._spark, self._settings.shuffle_partitions)
         if definition.query is not None and flow_kind(inputs) is not FlowKind.STREAM:
             return compile_empty(session, definition.query, inputs)

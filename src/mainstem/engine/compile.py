@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from mainstem.definitions.model import Definition, Kind, Lane, Query
 from mainstem.definitions.relations import narrow_stars, replace_relations
 from mainstem.definitions.state import keeps_state
+from mainstem.definitions.trace import traced
 from mainstem.engine.decode import (
     Intake,
     mentioned_metadata,
@@ -20,6 +21,9 @@ from mainstem.engine.decode import (
     read_stream,
     row_schema,
 )
+from mainstem.engine.function_arguments import check_arguments
+from mainstem.engine.functions import register
+from mainstem.engine.set_aside import Excluded
 from mainstem.engine.spark_errors import query_error
 from mainstem.engine.streamed import as_streamed, metadata_needed, patient
 from mainstem.log.connection import Connection
@@ -39,9 +43,17 @@ def compile_stream(
     inputs: Sequence[Definition],
     connection: Connection,
     max_records: int,
+    excluded: Excluded | None = None,
 ) -> DataFrame:
-    """The streaming rows that the definition's query produces."""
+    """The streaming rows that the definition's query produces.
+
+    To run them, say which records are left out, if any: then the calls of Python functions know
+    which record they are for, where the query's shape allows it. None is for analysis only.
+    """
     query = _query_of(definition)
+    tracing = None if excluded is None else traced(query)
+    register(session, query.functions, traced=tracing is not None)
+    query = tracing or query
     realtime = definition.lane is Lane.REAL_TIME
     stateful = keeps_state(definition, inputs)
     sources = [patient(definition, source) for source in inputs]
@@ -55,9 +67,17 @@ def compile_stream(
             metadata=metadata,
             watermark=stateful,
             observed=not realtime,
+            excluded=excluded or {},
         )
         read_stream(session, source, intake).createOrReplaceTempView(_view(source))
-    return as_streamed(definition, query, lambda text: run_query(session, text, metadata))
+    rows = as_streamed(definition, query, lambda text: run_query(session, text, metadata))
+    if excluded is None:
+        check_arguments(rows, query)
+    if tracing is not None:
+        # Spark names a column without AS after its text, which has grown
+        names = [column.name for column in definition.columns]
+        rows = rows.toDF(*names, *rows.columns[len(names) :])
+    return rows
 
 
 def compile_static(
@@ -66,6 +86,7 @@ def compile_static(
     """The rows that a query gives over these rows of its inputs."""
     for source, rows in inputs.items():
         into(session, rows).createOrReplaceTempView(_view(source))
+    register(session, query.functions, traced=False)
     return run_query(session, query)
 
 
@@ -79,7 +100,9 @@ def compile_empty(session: SparkSession, query: Query, inputs: Sequence[Definiti
         for source in inputs
     }
     empty = {source: session.createDataFrame([], schema) for source, schema in schemas.items()}
-    return compile_static(session, query, empty)
+    rows = compile_static(session, query, empty)
+    check_arguments(rows, query)
+    return rows
 
 
 def into(session: SparkSession, rows: DataFrame) -> DataFrame:
@@ -94,11 +117,14 @@ def compile_history(
     session: SparkSession, query: Query, inputs: Sequence[Definition], connection: Connection
 ) -> DataFrame:
     """The rows of a query over the log as it is now."""
+    register(session, query.functions)
     for source in inputs:
         metadata = mentioned_metadata(query.columns_read)
         rows = read_batch(session, source, connection, metadata=metadata)
         rows.createOrReplaceTempView(_view(source))
-    return run_query(session, query)
+    rows = run_query(session, query)
+    check_arguments(rows, query)
+    return rows
 
 
 def run_query(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -67,6 +67,8 @@ class Intake:
     """Metadata columns that the query mentions; others are not made."""
     watermark: bool = False
     observed: bool = True
+    excluded: Mapping[int, Collection[int]] = field(default_factory=dict)
+    """Partition -> offsets of records that are left out."""
 
 
 def mentioned_metadata(columns_read: Collection[str]) -> tuple[str, ...]:
@@ -94,6 +96,9 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
     if intake.max_records is not None:
         options["maxOffsetsPerTrigger"] = str(intake.max_records)
     raw = spark.readStream.format("kafka").options(**options).load()
+    for partition, offsets in sorted(intake.excluded.items()):
+        here = (F.col("partition") == partition) & F.col("offset").isin(sorted(offsets))
+        raw = raw.filter(~here)
     event_time = definition.event_time or "_timestamp"
     metadata = set(intake.metadata)
     if intake.watermark and definition.watermark and event_time == "_timestamp":
@@ -187,15 +192,15 @@ def read_changes(
     ).filter(_corrupt().isNull())
     row, keys = F.col("_row"), F.col("_keys")
     columns = []
-    for field in row_schema(definition):
-        value = row.getField(field.name)
-        if field.name in definition.key:
-            from_key = keys.getField(field.name)
+    for made in row_schema(definition):
+        value = row.getField(made.name)
+        if made.name in definition.key:
+            from_key = keys.getField(made.name)
             if len(definition.key) == 1:
-                plain = F.col("_key_text").try_cast(field.dataType)
+                plain = F.col("_key_text").try_cast(made.dataType)
                 from_key = F.when(F.col("_key_text").startswith("{"), from_key).otherwise(plain)
             value = F.coalesce(value, from_key)
-        columns.append(value.alias(field.name))
+        columns.append(value.alias(made.name))
     changes = parsed.select(
         *columns,
         F.col("value").isNull().alias("_gone"),

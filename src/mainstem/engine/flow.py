@@ -31,6 +31,7 @@ from mainstem.engine.encode import encode
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
+from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
 from mainstem.engine.writer import BatchWriter
@@ -74,6 +75,7 @@ class Flow:
         # an enrich flow reads its tables beside the stream, wherever they are
         whole = flow_kind(inputs) is FlowKind.TABLE
         self._streamed = [i for i in inputs if whole or i.kind is Kind.STREAM]
+        self._set_aside = 0
         lane = entry.definition.lane.value
         self.status = FlowStatus(entry.name, entry.generation, lane)
 
@@ -115,8 +117,12 @@ class Flow:
         now = self._services.clock.now()
         if self._query is not None and not self._query.isActive:
             error = self._query.exception()
+            failure = None if self._writer is None else self._writer.failure
             self.stop()
-            self._failed(error if error is not None else RuntimeError("the query ended"))
+            if failure is not None and self._put_aside(failure):
+                self.start()
+            else:
+                self._failed(error if error is not None else RuntimeError("the query ended"))
         elif self._retry_at is not None and now >= self._retry_at:
             self.status.restarts += 1
             self.start()
@@ -128,7 +134,8 @@ class Flow:
         if self._writer is not None:
             self.status.rows_out_total = self._written_before + self._writer.rows_written
         streams = [source for source in self.inputs if source.kind is Kind.STREAM]
-        self.status.quarantined = sum(self._services.keeper.kept(s.name) for s in streams)
+        decoded = sum(self._services.keeper.kept(source.name) for source in streams)
+        self.status.quarantined = decoded + self._set_aside
         if self.entry.definition.lane is Lane.REAL_TIME:
             return  # between its checkpoints Spark does not tell where such a flow is
         lag = 0
@@ -184,7 +191,7 @@ class Flow:
         definition = self.entry.definition
         limit = self._services.settings.max_records_per_batch
         connection = self._services.connection
-        rows = compile_stream(session, definition, self.inputs, connection, limit)
+        rows = compile_stream(session, definition, self.inputs, connection, limit, {})
         reasons = obstacles(definition, self.inputs, rows)
         if reasons:
             raise MainstemError(
@@ -247,6 +254,17 @@ class Flow:
         """Tells the keeper what was read; who serves a table keeps that one's bad records."""
         if source.kind is Kind.STREAM:
             self._services.keeper.report(Report(source, start, end, bad))
+
+    def _put_aside(self, failure: MainstemError) -> bool:
+        """Keeps the records for which a function failed; True when the flow can go on."""
+        services = self._services
+        try:
+            count = set_aside(failure, self.entry, self.inputs, services.connection, services.clock)
+        except MainstemError as error:
+            _LOG.warning("flow %s: %s", self.entry.name, error.message)
+            return False
+        self._set_aside += count
+        return count > 0
 
     def _failed(self, error: BaseException) -> None:
         problem = flow_error(error, self.entry.name)

@@ -20,6 +20,7 @@ from mainstem.engine.compile import compile_stream
 from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, read_stream
 from mainstem.engine.encode import encode
 from mainstem.engine.enrich import Enrichment
+from mainstem.engine.set_aside import left_out
 from mainstem.engine.table_flow import Recomputation
 from mainstem.engine.tables import Tables
 from mainstem.engine.topics import wildcard_topics
@@ -99,7 +100,8 @@ def _run(
     tables, checkpoints = machinery.tables, machinery.checkpoints
     match flow_kind(inputs):
         case FlowKind.STREAM:
-            rows = compile_stream(session, definition, inputs, connection, limit)
+            excluded = left_out(entry, inputs, connection, machinery.admin)
+            rows = compile_stream(session, definition, inputs, connection, limit, excluded)
             split = Split.BY_STATE if keeps_state(definition, inputs) else Split.BY_INPUT
             return _Run(encode(rows, definition), split, mode=output_mode(definition))
         case FlowKind.ENRICH:

@@ -53,7 +53,7 @@ def remembers(definition: Definition, inputs: Sequence[Definition], rows: DataFr
     if query.aggregates:
         aggregates = [node for node in nodes if _name(node) == "Aggregate"]
         said.append(_aggregate(definition, aggregates))
-    if query.aggregates and not definition.final and without_filters(query.text) != query.text:
+    if query.aggregates and not definition.final and without_filters(query) != query:
         said.append("a row that no longer meets the condition of HAVING or WHERE is deleted")
     joins = [node for node in nodes if _name(node) == "Join"]
     if joins and all(_bounded(rows, join) for join in joins):

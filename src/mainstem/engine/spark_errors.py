@@ -31,7 +31,10 @@ _LOST = ("KAFKA_DATA_LOSS", "COULD_NOT_READ_OFFSET_RANGE", "STREAMING_SOURCE_DAT
 
 
 def query_error(error: PySparkException, query: Query) -> MainstemError:
-    """What Spark's analysis says of a query, at its place in the file."""
+    """What Spark says of a query, at its place in the file."""
+    ours = _from_task(str(error))
+    if ours is not None:
+        return ours.at(query.location)
     condition = error.getCondition() or ""
     parameters = error.getMessageParameters() or {}
     location = _place(error, query)
@@ -94,7 +97,10 @@ def task_failure(error: MainstemError) -> str:
 def retold(error: BaseException) -> str:
     """An error of a Spark job in few words; one of ours keeps all that `flow_error` needs."""
     ours = _from_task(str(error))
-    return short(error) if ours is None else task_failure(ours)
+    if ours is None:
+        return short(error)
+    ours.params.pop("records", None)  # as many as there are; whoever needs them has the error
+    return task_failure(ours)
 
 
 def _from_task(text: str) -> MainstemError | None:

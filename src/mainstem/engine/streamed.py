@@ -21,10 +21,10 @@ def as_streamed(
     """The rows of the flow; columns that begin with `HIDDEN_PREFIX` say which are to be kept."""
     rows = run(query)  # as written first: what Spark has to say of it is said with its place
     if output_mode(definition) == "update":
-        text = without_filters(query.text)
-        return rows if text == query.text else run(replace(query, text=text))
+        unfiltered = without_filters(query)
+        return rows if unfiltered == query else run(unfiltered)
     if query.distinct:
-        return run(replace(query, text=without_distinct(query.text))).dropDuplicates()
+        return run(without_distinct(query)).dropDuplicates()
     return _deduplicated(definition, rows) if definition.deduplicate else rows
 
 

@@ -39,7 +39,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.crash import crash_point
 from mainstem.engine import whole_input
-from mainstem.engine.spark_errors import retold, task_failure
+from mainstem.engine.spark_errors import flow_error, retold, task_failure
 from mainstem.engine.status import offsets_in
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
@@ -121,6 +121,8 @@ class BatchWriter:
         self._last_written: dict[str, int] = {}
         self._first_batch: int | None = None
         self.rows_written = 0
+        self.failure: MainstemError | None = None
+        """Why a batch failed, with all that Spark's own error is too short for."""
 
     def attach(self, query: StreamingQuery) -> None:
         """Hands over the query that calls this writer; the first batch waits for it."""
@@ -140,6 +142,7 @@ class BatchWriter:
             # only text gets through Spark to the flow
             raise RuntimeError(task_failure(error)) from None
         except (PySparkException, Py4JJavaError) as error:
+            self.failure = flow_error(error, self._flow)
             # Spark runs a regular expression over the text of what is raised here, which overflows
             # the thread's stack when it is as long as Spark's own errors are
             raise RuntimeError(retold(error)) from None

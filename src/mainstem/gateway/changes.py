@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from mainstem.catalog.apply import Executor, apply_plan
 from mainstem.catalog.build import Analyser, LogFacts, build_plan, drop_plan
-from mainstem.catalog.entry import Catalog, Entry, Origin
+from mainstem.catalog.entry import Catalog, CatalogRecord, Entry, Origin
 from mainstem.catalog.explain import explain
 from mainstem.catalog.plan import Plan
-from mainstem.definitions.model import Create, Definition, Drop, Kind
+from mainstem.definitions.model import Create, Definition, Drop, FunctionDefinition, Kind
 from mainstem.definitions.project import load_definitions
+from mainstem.definitions.python_functions import load_functions
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.log.catalog_store import CatalogStore
 from mainstem.views.store import check_names
@@ -44,7 +45,10 @@ class Changes:
 
     def plan(self, files: Iterable[tuple[str, str]]) -> Plan:
         """What the project's files would change."""
-        return self._build(load_definitions(files), Origin.PROJECT, drop_missing=True)
+        texts = list(files)
+        functions = load_functions(texts)
+        definitions = load_definitions(texts, functions)
+        return self._build(definitions, Origin.PROJECT, drop_missing=True, functions=functions)
 
     def apply(self, files: Iterable[tuple[str, str]], digest: str, revision: int) -> Plan:
         """Carry out the plan that was looked at; STALE_PLAN when it would be another one now."""
@@ -114,11 +118,20 @@ class Changes:
         word = "paused" if paused else "resumed"
         if entry.paused is paused:
             return Done(f"{_title(entry)} was {word} before")
-        changes: dict[str, Entry | None] = {entry.name.lower(): replace(entry, paused=paused)}
+        changes: dict[str, CatalogRecord | None] = {
+            entry.name.lower(): replace(entry, paused=paused)
+        }
         self._executor.write_catalog(changes, catalog.revision)
         return Done(f"{_title(entry)} {word}")
 
-    def _build(self, definitions: list[Definition], origin: Origin, *, drop_missing: bool) -> Plan:
+    def _build(
+        self,
+        definitions: list[Definition],
+        origin: Origin,
+        *,
+        drop_missing: bool,
+        functions: Mapping[str, FunctionDefinition] | None = None,
+    ) -> Plan:
         for definition in definitions:
             if definition.kind is Kind.TABLE:
                 _check_served(definition)
@@ -130,6 +143,7 @@ class Changes:
             origin=origin,
             drop_missing=drop_missing,
             target=self._target,
+            functions=functions,
         )
 
 

@@ -70,7 +70,8 @@ class Statements:
 
     async def run(self, text: str, parameters: Sequence[Any] | Mapping[str, Any]) -> str:
         """The answer to one statement, as JSON text."""
-        statement = await asyncio.to_thread(parse_one, text)
+        functions = self._catalog().functions
+        statement = await asyncio.to_thread(parse_one, text, functions=functions)
         if isinstance(statement, Select):
             return await self._select(statement, parameters)
         if parameters:
@@ -182,6 +183,10 @@ class Statements:
                 return _rows(("name", "partitions", "replication_factor"), found)
             case Listing.FLOWS:
                 return self._show_flows(catalog)
+            case Listing.FUNCTIONS:
+                functions = [f for _, f in sorted(catalog.functions.items())]
+                rows = [[f.name, f.flavour.value, f.signature, str(f.location)] for f in functions]
+                return _rows(("name", "flavour", "signature", "file"), rows)
 
     def _show_flows(self, catalog: Catalog) -> dict[str, Any]:
         statuses = self._statuses()

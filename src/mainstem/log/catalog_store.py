@@ -5,9 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from mainstem.catalog.entry import Catalog, Entry
+from mainstem.catalog.entry import (
+    Catalog,
+    CatalogRecord,
+    Entry,
+    record_from_json,
+    record_to_json,
+)
 from mainstem.catalog.plan import TopicNeed
 from mainstem.config import KafkaSettings
+from mainstem.definitions.model import FunctionDefinition
 from mainstem.definitions.options import milliseconds
 from mainstem.definitions.patterns import TopicPattern
 from mainstem.errors import MainstemError
@@ -35,11 +42,11 @@ class CatalogStore:
     ) -> None:
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
-        self._state: StateLog[Entry] = StateLog(
+        self._state: StateLog[CatalogRecord] = StateLog(
             connection,
             topic,
-            Entry.from_json,
-            Entry.to_json,
+            record_from_json,
+            record_to_json,
             self._changed,
             replication_factor=replication_factor,
         )
@@ -54,13 +61,17 @@ class CatalogStore:
 
     def catalog(self) -> Catalog:
         """All objects at one revision; never half of an apply."""
-        entries, revision = self._state.snapshot()
-        return Catalog(entries, revision)
+        records, revision = self._state.snapshot()
+        entries = {key: r for key, r in records.items() if isinstance(r, Entry)}
+        functions = {
+            r.name.lower(): r for r in records.values() if isinstance(r, FunctionDefinition)
+        }
+        return Catalog(entries, revision, functions)
 
-    def replace(self, changes: Mapping[str, Entry | None], revision: int) -> int:
+    def replace(self, changes: Mapping[str, CatalogRecord | None], revision: int) -> int:
         """Write all changes at once (None removes a name) and give the new revision.
 
-        Keys are lower-case names. STALE_PLAN when the catalog was changed after `revision`,
+        Keys are those of `record_key`. STALE_PLAN when the catalog was changed after `revision`,
         CONCURRENT_APPLY when another writer took over; then nothing was written. When it returns,
         `catalog` has the changes and all listeners were called.
         """
@@ -74,7 +85,7 @@ class CatalogStore:
         with self._lock:
             self._listeners.append(listener)
 
-    def _changed(self, _: str, __: Entry | None) -> None:
+    def _changed(self, _: str, __: CatalogRecord | None) -> None:
         with self._lock:
             listeners = list(self._listeners)
         for listener in listeners:
@@ -102,7 +113,7 @@ class LogExecutor:
         if topic.partitions is not None:
             self._admin.add_partitions(topic.name, topic.partitions)
 
-    def write_catalog(self, changes: Mapping[str, Entry | None], revision: int) -> None:
+    def write_catalog(self, changes: Mapping[str, CatalogRecord | None], revision: int) -> None:
         """Write all changes in one transaction, if the catalog is still at `revision`."""
         self._store.replace(changes, revision)
 

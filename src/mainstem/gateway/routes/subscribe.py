@@ -47,14 +47,14 @@ def subscription(
     at: Services, sql: str, *, snapshot: bool, limit: int | None, after: str | None
 ) -> Subscription:
     """What a client asked for, checked."""
-    statement = parse_one(sql)
+    catalog = at.catalog()
+    statement = parse_one(sql, functions=catalog.functions)
     if not isinstance(statement, Select) or not statement.emit_changes:
         raise MainstemError(
             "BAD_REQUEST", problem="a subscription takes SELECT ... EMIT CHANGES; use /v1/sql"
         )
     if statement.parameters:
         raise MainstemError("BAD_REQUEST", problem="a subscription takes no parameters")
-    catalog = at.catalog()
     classify(statement, lambda name: e.definition if (e := catalog.get(name)) else None)
     entry = catalog.get(statement.query.inputs[0])
     if entry is None:
