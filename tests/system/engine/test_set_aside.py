@@ -11,6 +11,7 @@ from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.flow import Flow, FlowServices
 from mainstem.engine.quarantine import Keeper
 from mainstem.engine.status import FlowState
+from mainstem.engine.tables import Tables
 from mainstem.testing.driver import Driver, Event
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import SystemClock
@@ -34,13 +35,15 @@ SECONDS = 120
 def test_a_flow_goes_on_without_the_record(driver: Driver, tmp_path: Path) -> None:
     driver.apply(SQL, functions=FUNCTIONS)
     clock = SystemClock()
+    checkpoints = Checkpoints(driver.spark, str(tmp_path / "live"))
     services = FlowServices(
         spark=driver.spark,
         connection=driver.connection,
         admin=driver.admin,
         keeper=Keeper(driver.spark, driver.connection, driver.admin, clock),
         settings=SparkSettings(),
-        checkpoints=Checkpoints(driver.spark, str(tmp_path / "live")),
+        checkpoints=checkpoints,
+        tables=Tables(driver.spark, driver.connection, driver.admin, checkpoints),
         clock=clock,
         in_background=lambda work: work(),
     )

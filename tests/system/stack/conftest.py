@@ -174,9 +174,19 @@ class Up:
         eventually(lambda: not [p for p in everybody if p.is_running()], what="processes end")
         assert not [port for port in ports if listening(port)]
         for name in ("lock", "children"):
-            if (self.state / name).exists():
-                with (self.state / name).open() as file:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # a process that was being started when `everybody` was asked for ends with the others
+            eventually(lambda name=name: not self._held(name), what=f"nobody holds {name}")
+
+    def _held(self, name: str) -> bool:
+        """True while some process holds a lock of the stack."""
+        if not (self.state / name).exists():
+            return False
+        with (self.state / name).open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
 
 
 class Shop:
