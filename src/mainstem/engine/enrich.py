@@ -70,8 +70,8 @@ class Enrichment:
         sources = {s: rows[n] for n, s in self._tables.items()} | {self._stream: batch}
         return encode(compile_static(session, self._query, sources), self._definition)
 
-    def written(self) -> None:
-        """The batch is in the log."""
+    def release(self) -> None:
+        """Lets go of the batch's decoded records."""
         if self._batch is not None:
             self._batch.unpersist()
             self._batch = None

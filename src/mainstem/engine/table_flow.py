@@ -67,7 +67,7 @@ class Recomputation:
         single = F.when(F.col("n") > 1, self._complaint()).otherwise(F.col("value"))
         return joined.filter(different | (F.col("n") > 1)).select("key", single.alias("value"))
 
-    def written(self) -> None:
+    def release(self) -> None:
         """Nothing to do: what was written is read from the log."""
 
     def _end_of_result(self) -> dict[int, int]:

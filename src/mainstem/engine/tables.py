@@ -103,11 +103,6 @@ class Tables:
                 return _columns(_latest(changes).filter(~F.col("_gone")), definition)
         return _rows(held, end)
 
-    def forget(self, topic: str) -> None:
-        """Lets go of what is in memory of a table; the next reader takes it up again."""
-        with self._locks[topic]:
-            self._held.pop(topic, None)
-
     def _identity(self, definition: Definition) -> str:
         """Equal for one topic read in one way."""
         columns = [[c.name, c.type] for c in definition.columns]

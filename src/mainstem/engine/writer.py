@@ -85,8 +85,8 @@ class Making(Protocol):
         """Key and value of the records to write."""
         ...
 
-    def written(self) -> None:
-        """The batch is in the log."""
+    def release(self) -> None:
+        """The batch is in the log, or has failed: what was kept for it is of no use any more."""
         ...
 
 
@@ -146,8 +146,9 @@ class BatchWriter:
             # Spark runs a regular expression over the text of what is raised here, which overflows
             # the thread's stack when it is as long as Spark's own errors are
             raise RuntimeError(retold(error)) from None
-        if self._making is not None:
-            self._making.written()
+        finally:
+            if self._making is not None:
+                self._making.release()
 
     def _write(self, batch: DataFrame, batch_id: int) -> None:
         batch, names = self._divide(batch, self._gone if batch_id == self._first_batch else 0)
