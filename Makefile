@@ -20,7 +20,7 @@ demo: $(STAMP)
 test: $(STAMP)
 	scripts/system-packages
 	$(MAKE) lint
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
 
 ## longer: exactly once under 30 deaths of the engine; MAINSTEM_SEED=n repeats a run
 soak: $(STAMP)

@@ -88,8 +88,12 @@ class Admin:
     # -- the cluster
 
     def ping(self, timeout: float = 5.0) -> None:
-        """Return when a broker answers; LOG_UNREACHABLE when none does in time."""
-        self._metadata(timeout=timeout)
+        """Return when a broker answers; LOG_UNREACHABLE when none does in time.
+
+        One that its controller has shut out (it slept, say) answers that there is no broker.
+        """
+        if not self._metadata(timeout=timeout).brokers:
+            raise unreachable(self._connection.servers)
 
     # -- topics
 

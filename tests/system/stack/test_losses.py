@@ -53,7 +53,7 @@ def test_a_broker_that_does_not_answer(visits):
     [refused] = answers
     assert refused.status_code == 503, refused.text
     assert refused.json()["title"] == "LOG_UNREACHABLE" and refused.json()["hint"]
-    eventually(lambda: visits.http.get("/readyz").status_code == 200, 60)
+    eventually(lambda: visits.http.get("/readyz").status_code == 200, 120)
     visits.write("visits", {"id": 2})
     # the write that was given up may still have happened: the log says what counts
     query = "SELECT count(*) FROM visits"
