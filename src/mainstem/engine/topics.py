@@ -62,10 +62,11 @@ class WildcardTopics:
 
 
 def _check(name: str, topic: str, begin: Offsets, start: Offsets, end: Offsets) -> None:
-    for partition, first in begin.items():
-        old, new = start.get(partition, first), end.get(partition, first)
-        if first < new < old:
-            raise MainstemError("FLOW_TOPIC_REMADE", name=name, topic=topic)
+    spans = {p: (first, start.get(p, first), end.get(p, first)) for p, first in begin.items()}
+    remade = any(new < old for _, old, new in spans.values())
+    if remade and any(first < min(old, new) for first, old, new in spans.values()):
+        raise MainstemError("FLOW_TOPIC_REMADE", name=name, topic=topic)
+    for partition, (first, old, new) in spans.items():
         if old < min(first, new):
             problem = f"{topic}-{partition} was read up to {old} and now begins at {first}"
             raise MainstemError("FLOW_DATA_LOST", name=name, problem=problem)

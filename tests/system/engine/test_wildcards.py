@@ -105,7 +105,9 @@ def test_topics_come_and_go_while_a_flow_runs(driver: Driver, flow: Flow) -> Non
 
 
 def test_the_only_topic_is_made_again(driver: Driver, flow: Flow) -> None:
-    nyc = [Event(topic="nyc.chat", row={"n": n}) for n in range(4)]
+    # by these keys each partition has two records before, and one of them all there is after
+    keys = ("a", "a", "d", "d")
+    nyc = [Event(topic="nyc.chat", row={"n": n}, key=key) for n, key in enumerate(keys)]
     flow.start()
     driver.send(nyc)
     rows = [("nyc", n) for n in range(4)]

@@ -66,6 +66,29 @@ def test_a_batch_that_would_lose_records(begins: Any, start: Any, end: Any, code
 
 
 @pytest.mark.parametrize(
+    ("end", "loses"),
+    [
+        ({0: 2, 1: 0}, True),  # nothing new to see in one partition, nothing at all in the other
+        ({0: 3, 1: 0}, True),
+        ({0: 1, 1: 1}, True),
+        ({0: 0, 1: 0}, False),
+        ({0: 4, 1: 2}, False),
+    ],
+)
+def test_a_topic_made_again_is_seen_in_any_of_its_partitions(
+    end: dict[int, int], loses: bool
+) -> None:
+    found = topics(a=0)
+    found._admin.all_begin_offsets = lambda asked: {t: {0: 0, 1: 0} for t in asked}  # type: ignore[method-assign]
+    start = {"a.chat": {0: 2, 1: 2}}
+    if not loses:
+        return found.watch(start, {"a.chat": end})
+    with pytest.raises(MainstemError, match="again"):
+        found.watch(start, {"a.chat": end})
+    return None
+
+
+@pytest.mark.parametrize(
     ("done", "begun", "ends", "from_done", "from_begun"),
     [
         (at(a=5), at(a=9), at(a=12), "", ""),
