@@ -132,9 +132,14 @@ class Keeper:
             if self._clock.now() - self._saved_at.get(where, 0.0) >= _SAVE_EVERY_SECONDS:
                 self._save(where)
             return
-        self._keep(report.stream, start, end)
-        position.update(end)
-        self._unsaved.discard(where)
+        there = self._admin.all_end_offsets(end)
+        for topic in [t for t in end if _beyond(end[t], there.get(t, {}))]:
+            # gone, or made again: what was reported is no more, and the next report begins anew
+            del position[topic], start[topic], end[topic]
+        if end:
+            self._keep(report.stream, start, end)
+            position.update(end)
+            self._unsaved.discard(where)
 
     def _keep(
         self, stream: Definition, start: Mapping[str, Offsets], end: Mapping[str, Offsets]
@@ -185,6 +190,10 @@ class Keeper:
     def _forget(self, where: str) -> None:
         self._positions.pop(where, None)
         self._unsaved.discard(where)
+
+
+def _beyond(offsets: Offsets, ends: Offsets) -> bool:
+    return any(offset > ends.get(partition, 0) for partition, offset in offsets.items())
 
 
 def _group(where: str) -> str:

@@ -128,6 +128,11 @@ def test_a_topic_made_anew_is_looked_through_from_its_beginning(stream: Any) -> 
     assert scanned == [{0: 0, 1: 0}, {0: 0, 1: 0}]
 
 
+def test_records_of_a_topic_that_was_made_again_are_not_waited_for(stream: Any) -> None:
+    gone, new = ({0: 0, 1: 0}, {0: 5, 1: 200}, 1), ({0: 0, 1: 0}, {0: 7, 1: 7}, 1)
+    assert handled(Log({}), stream, gone, new) == [({0: 0, 1: 0}, {0: 7, 1: 7})]
+
+
 def test_the_keeper_ends_when_the_log_is_away(stream: Any) -> None:
     log = Log({})
     keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock())  # type: ignore[arg-type]
