@@ -6,6 +6,8 @@ Imports are inside, so that tests without servers start at once.
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
     from mainstem.local.stack import Stack
     from mainstem.log.connection import Connection
     from mainstem.testing.driver import Driver
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """What all random choices of a run are made from; MAINSTEM_SEED repeats them."""
+    return int(os.environ.get("MAINSTEM_SEED") or random.SystemRandom().randrange(10**6))
 
 
 @pytest.fixture(scope="session")
