@@ -58,7 +58,7 @@ from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import QUARANTINE_TOPIC, Clock, Column, Record, SystemClock, group_of
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
-_LONGEST_RUN_SECONDS = 120
+_LONGEST_RUN_SECONDS = 300
 _LONGEST_WAIT_SECONDS = 30
 _MOST_PIECES = 3
 
@@ -94,6 +94,8 @@ class Driver:
     catalog: Catalog = field(default_factory=Catalog)
     partitions: int = 2
     pieces: random.Random | None = None
+    producer: Producer | None = None
+    """One that several drivers share; None: the driver makes and closes its own."""
 
     def __post_init__(self) -> None:
         self._settings = SparkSettings()
@@ -195,9 +197,7 @@ class Driver:
         Flows that do not wait for each other run side by side.
         """
         for level in self._levels():
-            running = [(entry, self._start(entry)) for entry in level]
-            for entry, run in running:
-                self._wait(entry, run)
+            self._run_together(level)
             for entry in level:
                 self._settle(entry.definition.topic)
                 for source in self._inputs(entry.definition):
@@ -205,6 +205,18 @@ class Driver:
                         end = self.admin.all_end_offsets(self.admin.topics_of(source))
                         self._reports.append(Report(source, {}, end, None))
         self._sent = 0
+
+    def _run_together(self, flows: Sequence[Entry]) -> None:
+        running = []
+        try:
+            for entry in flows:
+                running.append((entry, self._start(entry)))
+            for entry, run in running:
+                self._wait(entry, run)
+        finally:
+            for _, (query, _) in running:
+                if query.isActive:  # another one has failed
+                    query.stop()
 
     def _start(self, entry: Entry) -> tuple[StreamingQuery, BatchWriter]:
         session = flow_session(self.spark, self._settings.shuffle_partitions)
@@ -218,7 +230,9 @@ class Driver:
         """Waits until a flow has read its input, putting aside what its functions fail for."""
         query, writer = run
         try:
-            query.awaitTermination(_LONGEST_RUN_SECONDS)
+            if not query.awaitTermination(_LONGEST_RUN_SECONDS):
+                message = f"flow {entry.name} has not ended within {_LONGEST_RUN_SECONDS} s"
+                raise TimeoutError(message)
         except PySparkException as error:
             failure = writer.failure or flow_error(error, entry.name)
             inputs = self._inputs(entry.definition)
@@ -298,11 +312,13 @@ class Driver:
 
     def _levels(self) -> list[list[Entry]]:
         """The flows: behind those of the first list come those that read what these write."""
-        depths: dict[str, int] = {}
         levels: list[list[Entry]] = []
         for entry in self.flows():
-            read = (depths.get(i.name.lower(), -1) for i in self._inputs(entry.definition))
-            depth = depths[entry.name.lower()] = 1 + max(read, default=-1)
+            inputs = self._inputs(entry.definition)
+            depth = 0
+            for level, before in enumerate(levels):
+                if any(source.reads(e.definition.topic) for e in before for source in inputs):
+                    depth = level + 1
             levels[depth:] = levels[depth:] or [[]]
             levels[depth].append(entry)
         return levels
@@ -319,7 +335,7 @@ class Driver:
 
     def close(self) -> None:
         """Removes the case's topics."""
-        if "_producer" in self.__dict__:
+        if "_producer" in self.__dict__ and self.producer is None:
             self._producer.close()
         own = {e.definition.topic for e in self.catalog.entries.values() if not _wildcard(e)}
         for topic in own | self._topics:
@@ -327,7 +343,7 @@ class Driver:
 
     @cached_property
     def _producer(self) -> Producer:
-        return Producer(self.connection)
+        return self.producer or Producer(self.connection)
 
     # -- what the planner asks for
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from mainstem.local.stack import Stack
     from mainstem.log.connection import Connection
+    from mainstem.log.producer import Producer
     from mainstem.testing.driver import Driver
 
 
@@ -78,14 +79,26 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def producer(connection: Connection) -> Iterator[Producer]:
+    """Writes the events of all drivers."""
+    from mainstem.log.producer import Producer
+
+    producer = Producer(connection)
+    yield producer
+    producer.close()
+
+
 @pytest.fixture
-def driver(spark: SparkSession, connection: Connection, tmp_path: Path) -> Iterator[Driver]:
+def driver(
+    spark: SparkSession, connection: Connection, producer: Producer, tmp_path: Path
+) -> Iterator[Driver]:
     """A pipeline of its own on the shared servers."""
     from mainstem.log.admin import Admin
     from mainstem.testing.driver import Driver
 
     admin = Admin(connection)
-    driver = Driver(spark, connection, admin, tmp_path)
+    driver = Driver(spark, connection, admin, tmp_path, producer=producer)
     yield driver
     driver.close()
     admin.close()
