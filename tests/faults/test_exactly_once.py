@@ -146,11 +146,6 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def seed() -> int:
-    return int(os.environ.get("MAINSTEM_SEED") or random.SystemRandom().randrange(10**6))
-
-
-@pytest.fixture(scope="module")
 def world(
     tmp_path_factory: pytest.TempPathFactory, seed: int, summary: list[str]
 ) -> Iterator[World]:

@@ -157,6 +157,7 @@ class BatchWriter:
             self._connection.to_dict(),
             self._flow,
             self._query_id(),
+            self._run_id(),
             batch_id,
             self._topic,
             names,
@@ -186,11 +187,17 @@ class BatchWriter:
         return batch, [r.partition for r in ranges]
 
     def _query_id(self) -> str:
+        return str(self._attached().id)
+
+    def _run_id(self) -> str:
+        return str(self._attached().runId)
+
+    def _attached(self) -> StreamingQuery:
         self._started.wait(60)
         if self._query is None:
             message = "the flow's query was never attached to its writer"
             raise RuntimeError(message)
-        return str(self._query.id)
+        return self._query
 
     def _look_for_losses(self) -> None:
         if self._watch is None:
@@ -212,9 +219,7 @@ class BatchWriter:
 
     def _scans(self) -> list[Any]:
         """The inputs of the plan that runs the batch; one without news is not read."""
-        self._query_id()
-        assert self._query is not None
-        execution: Any = self._query._jsq
+        execution: Any = self._attached()._jsq
         if hasattr(execution, "streamingQuery"):
             execution = execution.streamingQuery()
         leaves = execution.lastExecution().executedPlan().collectLeaves()
@@ -226,6 +231,7 @@ def _task_function(
     connection: Mapping[str, Any],
     flow: str,
     epoch: str,
+    run: str,
     batch_id: int,
     topic: str,
     names: Sequence[str] | None,
@@ -243,6 +249,7 @@ def _task_function(
         task = TaskWrite(
             flow=flow,
             epoch=epoch,
+            run=run,
             task=name,
             batch_id=batch_id,
             topic=topic,

@@ -59,6 +59,9 @@ class TaskWrite:
     epoch: str = ""
     """Identity of the flow's checkpoint. Tokens of another one mean nothing: batch ids begin anew
     with every checkpoint."""
+    run: str = ""
+    """Identity of this run of the flow. A producer that was kept in another one may be fenced, even
+    when it wrote the batch before this one: the first batch of a run takes a new one everywhere."""
 
     @property
     def transactional_id(self) -> str:
@@ -302,6 +305,7 @@ class _Held:
     failures: Failures
     used_at: float
     batch: int = -1
+    run: str = ""
 
 
 _kept: OrderedDict[tuple[int, str, str], _Held] = OrderedDict()
@@ -313,13 +317,13 @@ def _take_kept(connection: Connection, task: TaskWrite) -> _Held | None:
     It is taken out, so that a producer with which something went wrong is never kept.
     """
     held = _kept.pop(_place(connection, task), None)
-    if held is None or held.batch != task.previous_batch:
+    if held is None or (held.run, held.batch) != (task.run, task.previous_batch):
         return None
     return held if time.monotonic() - held.used_at < _CACHE_SECONDS else None
 
 
 def _keep(connection: Connection, task: TaskWrite, held: _Held) -> None:
-    held.batch = task.batch_id
+    held.run, held.batch = task.run, task.batch_id
     held.used_at = time.monotonic()
     _kept[_place(connection, task)] = held
     if len(_kept) > _CACHE_SIZE:

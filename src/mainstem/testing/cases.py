@@ -33,17 +33,25 @@ A file is a list of cases:
           rows: [[2]]
           ordered: true                        # the order of the rows counts; false when absent
       quarantine: 1                            # how many records were put aside
+      unlike_batch: late                       # why the batch answer differs, one of REASONS
+      uncut: late                              # why the input is not cut any further
       plan: [create s, create big]             # the steps of the last apply
     - name: unknown column
       sql: ...
       error: {code: UNKNOWN_COLUMN, at: "2:31", suggests: amount}
 
 Numbers compare by value, so `5` equals `5.0`; time stamps are texts as the log holds them.
+
+Each case is answered three times: by its `rows`; by its flows, whose input is cut into
+micro-batches at random places; and by a batch job for each flow, over all that the flow has read.
+The answers must be the same, unless the case says why not.
 """
 
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -51,12 +59,29 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pyspark.errors import PySparkException
 
 from mainstem.catalog.plan import Plan
 from mainstem.definitions.model import InsertValues, Select
 from mainstem.definitions.parse import parse_one
 from mainstem.errors import MainstemError
+from mainstem.testing.batch import Pair
 from mainstem.testing.driver import Driver, Event
+
+REASONS = {
+    "late": "what comes too late is left out",
+    "open": "what can still change is not written yet",
+    "moment": "a record meets the tables as they were when it was processed",
+    "first": "of several records only the first counts",
+    "latest": "the flow starts behind what was there",
+    "arrival": "rows of one key come in the order in which they were processed",
+    "redefined": "the definitions change between the events",
+    "deleted": "a topic is deleted between the events",
+    "failed": "records for which a function fails are put aside",
+    "writes": "each write is counted, and every micro-batch writes",
+}
+_A_PART = {"open", "first"}
+"""Reasons for which the batch answer has all that the flow has written, and more."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +99,8 @@ class Case:
     quarantine: int | None = None
     plan: Sequence[str] | None = None
     error: Mapping[str, str] | None = None
+    unlike_batch: str | None = None
+    uncut: str | None = None
     file: str = ""
 
     @property
@@ -87,6 +114,7 @@ class Case:
         return f"{Path(self.file).stem}: {self.name}"
 
 
+_STEPS = {"apply", "project", "delete_topic", "insert"}
 _KNOWN = set(Case.__dataclass_fields__) - {"file"}
 
 
@@ -100,6 +128,10 @@ def load_cases(folder: Path) -> Iterator[Case]:
                 message = f"{file.name}: {document.get('name')}: unknown keys {sorted(unknown)}"
                 raise ValueError(message)
             case = Case(file=str(file), **document)
+            for reason in (case.unlike_batch, case.uncut):
+                if reason not in (None, *REASONS):
+                    message = f"{case}: {reason!r} is none of {', '.join(REASONS)}"
+                    raise ValueError(message)
             if str(case) in names:
                 message = f"{file.name}: two cases are called {case.name!r}"
                 raise ValueError(message)
@@ -107,8 +139,14 @@ def load_cases(folder: Path) -> Iterator[Case]:
             yield case
 
 
-def run_case(case: Case, driver: Driver) -> None:
-    """Runs a case; raises AssertionError when something is not as it says."""
+def run_case(case: Case, driver: Driver, pieces: random.Random | None = None) -> None:
+    """Runs a case; raises AssertionError when something is not as it says.
+
+    With `pieces` the input is cut into micro-batches at random places.
+    """
+    driver.pieces = pieces if case.uncut is None else None
+    if driver.pieces is not None and "watermark" in case.sql:
+        driver.partitions = 1  # what is late depends on the order, which only a partition keeps
     if case.error is not None:
         _expect_error(case, driver)
         return
@@ -132,12 +170,20 @@ def run_case(case: Case, driver: Driver) -> None:
         taken = [f"{change.step} {change.function.name}()" for change in plan.functions]
         taken += [f"{step.step} {step.entry.name}" for step in plan.steps]
         _same("plan", taken, list(case.plan))
+    if case.has_data:
+        _compare_with_batch(case, driver)
 
 
 def _play(case: Case, driver: Driver) -> Plan:
     """Applies the definitions, lets the events happen; returns the plan of the last apply."""
     plan = driver.apply(case.sql, functions=case.functions)
-    for item in case.events:
+    waiting: list[Event] = []
+    for item in _cut(case.events, driver):
+        if item != "run" and not _STEPS & set(item):
+            waiting.append(_event(item))
+            continue
+        driver.send(waiting)
+        waiting.clear()
         match item:
             case "run":
                 driver.run()
@@ -151,11 +197,52 @@ def _play(case: Case, driver: Driver) -> Plan:
                 statement = parse_one(sql)
                 assert isinstance(statement, InsertValues)
                 driver.insert(statement)
-            case _:
-                driver.send([_event(item)])
+    driver.send(waiting)
     if case.has_data:
         driver.run()
     return plan
+
+
+def _cut(events: Sequence[Any], driver: Driver) -> Sequence[Any]:
+    """The events with one run more where a table is made of tables.
+
+    Such a flow takes all that is new at once, however much it is.
+    """
+    inside = [i for i in range(1, len(events)) if "run" not in events[i - 1 : i + 1]]
+    if driver.pieces is None or not inside or not driver.has_table_flows():
+        return events
+    place = driver.pieces.choice(inside)
+    return [*events[:place], "run", *events[place:]]
+
+
+def _compare_with_batch(case: Case, driver: Driver) -> None:
+    """Each flow against its query over the whole of its input."""
+    different = []
+    for flow in driver.flows():
+        try:
+            asked = Counter(driver.batch(flow.name))
+        except PySparkException:
+            if case.unlike_batch != "failed":
+                raise
+            different.append(flow.name)
+            continue
+        written = Counter(driver.pairs(flow.name))
+        if written == asked:
+            continue
+        different.append(flow.name)
+        only_written, only_asked = written - asked, asked - written
+        if case.unlike_batch is None or (only_written and case.unlike_batch in _A_PART):
+            message = (
+                f"{flow.name} is unlike its batch answer\n  written only {_pairs(only_written)}"
+            )
+            raise AssertionError(f"{message}\n  in the batch only {_pairs(only_asked)}")
+    if case.unlike_batch is not None and not different:
+        message = f"unlike_batch: {case.unlike_batch}, but every flow is like its batch answer"
+        raise AssertionError(message)
+
+
+def _pairs(pairs: Counter[Pair]) -> list[str]:
+    return [f"{(key or b'').decode()}: {value.decode()}" for key, value in pairs.elements()]
 
 
 def _ask(driver: Driver, sql: str) -> list[list[Any]]:

@@ -8,6 +8,7 @@ is there, and then ends. Topics get a prefix of their own, so that many cases sh
 from __future__ import annotations
 
 import json
+import random
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.catalog.build import build_plan
 from mainstem.catalog.entry import Catalog, Entry, Origin
@@ -31,7 +33,8 @@ from mainstem.catalog.plan import (
     Rebuild,
 )
 from mainstem.config import SparkSettings
-from mainstem.definitions.model import Definition, InsertValues, Kind, Query
+from mainstem.definitions.flow import flow_kind
+from mainstem.definitions.model import Definition, FlowKind, InsertValues, Kind, Query
 from mainstem.definitions.patterns import TopicPattern
 from mainstem.definitions.project import load_definitions
 from mainstem.definitions.python_functions import load_functions
@@ -44,17 +47,20 @@ from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.tables import Tables
+from mainstem.engine.writer import BatchWriter
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing, Producer
+from mainstem.testing.batch import Pair, batch_answer
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import QUARANTINE_TOPIC, Clock, Column, Record, SystemClock, group_of
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
-_LONGEST_RUN_SECONDS = 120
+_LONGEST_RUN_SECONDS = 300
 _LONGEST_WAIT_SECONDS = 30
+_MOST_PIECES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,10 @@ class Event:
 
 @dataclass
 class Driver:
-    """One case's world: a catalog in memory, topics of its own, checkpoints in `folder`."""
+    """One case's world: a catalog in memory, topics of its own, checkpoints in `folder`.
+
+    With `pieces` each run cuts what is new into micro-batches at random places; else it is one.
+    """
 
     spark: SparkSession
     connection: Connection
@@ -84,12 +93,16 @@ class Driver:
     prefix: str = field(default_factory=lambda: f"case-{uuid.uuid4().hex[:8]}.")
     catalog: Catalog = field(default_factory=Catalog)
     partitions: int = 2
+    pieces: random.Random | None = None
+    producer: Producer | None = None
+    """One that several drivers share; None: the driver makes and closes its own."""
 
     def __post_init__(self) -> None:
         self._settings = SparkSettings()
         self._answers = Answers(self.spark, self.connection, self._settings)
         self._reports: list[Report] = []
         self._topics: set[str] = set()
+        self._sent = 0
         checkpoints = Checkpoints(self.spark, str(self.folder))
         tables = Tables(self.spark, self.connection, self.admin, checkpoints)
         self._machinery = Machinery(
@@ -133,21 +146,33 @@ class Driver:
         return plan
 
     def send(self, events: Iterable[Event]) -> None:
-        """Writes events to their streams, in order."""
-        for event in events:
-            value, key = event.raw, event.key
-            if event.row is not None:
-                value = json.dumps(event.row, default=str).encode()
-            if event.topic is not None:
-                topic = self._make_topic(event.topic)
-            else:
-                definition = self.entry(event.stream).definition
-                topic = definition.topic
-                key = key if key is not None else _key(definition, event.row)
-            record = Outgoing(
-                key=None if key is None else key.encode(), value=value, timestamp=event.timestamp
-            )
-            self._producer.send(topic, [record])
+        """Writes events to their streams; those of one partition keep their order."""
+        records = [self._outgoing(event) for event in events]
+        if records:
+            self._producer.send(records[0].topic or "", records)
+        self._sent += len(records)
+
+    def _outgoing(self, event: Event) -> Outgoing:
+        value, key = event.raw, event.key
+        if event.row is not None:
+            value = json.dumps(event.row, default=str).encode()
+        partitions = self.partitions
+        if event.topic is not None:
+            topic = self._make_topic(event.topic)
+        else:
+            definition = self.entry(event.stream).definition
+            topic, partitions = definition.topic, definition.partitions or partitions
+            key = key if key is not None else _key(definition, event.row)
+        chosen = None
+        if key is None and self.pieces is not None:
+            chosen = self.pieces.randrange(partitions)
+        return Outgoing(
+            key=None if key is None else key.encode(),
+            value=value,
+            topic=topic,
+            partition=chosen,
+            timestamp=event.timestamp,
+        )
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic that an event made."""
@@ -164,41 +189,81 @@ class Driver:
         reply = next(iter(self._answers("encode", payload)))
         records = [Outgoing(_bytes(r["key"]), _bytes(r["value"])) for r in reply["records"]]
         self._producer.send(definition.topic, records)
+        self._sent += len(records)
 
     def run(self) -> None:
-        """Runs every flow over all that is there, upstream first, and waits for its end."""
-        for entry in self._in_order():
-            query = entry.definition.query
-            assert query is not None
-            inputs = [self.entry(name).definition for name in query.inputs]
-            self._run_flow(entry, inputs)
-            self._settle(entry.definition.topic)
-            for definition in (i for i in inputs if i.kind is Kind.STREAM):
-                end = self.admin.all_end_offsets(self.admin.topics_of(definition))
-                self._reports.append(Report(definition, {}, end, None))
+        """Runs every flow over all that is there and waits for its end, upstream first.
 
-    def _run_flow(self, entry: Entry, inputs: Sequence[Definition]) -> None:
-        """Runs one flow to the end of its input, putting aside what its functions fail for."""
-        session = flow_session(self.spark, self._settings.shuffle_partitions)
-        checkpoint = str(self.folder / entry.flow_id)
-        running, writer = start_micro_batch(
-            session, entry, inputs, self._machinery, checkpoint, availableNow=True
-        )
+        Flows that do not wait for each other run side by side.
+        """
+        for level in self._levels():
+            self._run_together(level)
+            for entry in level:
+                self._settle(entry.definition.topic)
+                for source in self._inputs(entry.definition):
+                    if source.kind is Kind.STREAM:
+                        end = self.admin.all_end_offsets(self.admin.topics_of(source))
+                        self._reports.append(Report(source, {}, end, None))
+        self._sent = 0
+
+    def _run_together(self, flows: Sequence[Entry]) -> None:
+        running = []
         try:
-            running.awaitTermination(_LONGEST_RUN_SECONDS)
+            for entry in flows:
+                running.append((entry, self._start(entry)))
+            for entry, run in running:
+                self._wait(entry, run)
+        finally:
+            for _, (query, _) in running:
+                if query.isActive:  # another one has failed
+                    query.stop()
+
+    def _start(self, entry: Entry) -> tuple[StreamingQuery, BatchWriter]:
+        session = flow_session(self.spark, self._settings.shuffle_partitions)
+        inputs = self._inputs(entry.definition)
+        checkpoint = str(self.folder / entry.flow_id)
+        return start_micro_batch(
+            session, entry, inputs, self._cutting(), checkpoint, availableNow=True
+        )
+
+    def _wait(self, entry: Entry, run: tuple[StreamingQuery, BatchWriter]) -> None:
+        """Waits until a flow has read its input, putting aside what its functions fail for."""
+        query, writer = run
+        try:
+            if not query.awaitTermination(_LONGEST_RUN_SECONDS):
+                message = f"flow {entry.name} has not ended within {_LONGEST_RUN_SECONDS} s"
+                raise TimeoutError(message)
         except PySparkException as error:
             failure = writer.failure or flow_error(error, entry.name)
+            inputs = self._inputs(entry.definition)
             if not set_aside(failure, entry, inputs, self.connection, self.clock):
                 raise failure from None
-            self._run_flow(entry, inputs)
+            self._wait(entry, self._start(entry))
+
+    def _cutting(self) -> Machinery:
+        """The machinery of one run of a flow: how many records a micro-batch of it takes."""
+        if self.pieces is None or self._sent < 2:
+            return self._machinery
+        limit = self.pieces.randint(-(-self._sent // _MOST_PIECES), self._sent)
+        settings = self._settings.model_copy(update={"max_records_per_batch": limit})
+        return replace(self._machinery, settings=settings)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """What the object holds now: a stream's records, or a table's latest rows."""
+        return [_row(value) for _, value in self.pairs(name)]
+
+    def pairs(self, name: str) -> list[Pair]:
+        """Keys and values of what the object holds now."""
         definition = self.entry(name).definition
         records = self.records(definition.topic)
         if definition.kind is Kind.TABLE:
             records = list({r.key: r for r in records}.values())
-        return [_row(r.value) for r in records if r.value is not None]
+        return [(r.key, r.value) for r in records if r.value is not None]
+
+    def batch(self, name: str) -> list[Pair]:
+        """What the object would hold if its query were asked once, over all of its input."""
+        definition = self.entry(name).definition
+        return batch_answer(definition, self._inputs(definition), self._machinery)
 
     def keys(self, name: str) -> list[str | None]:
         """The keys of all records of the object, as they are in the log."""
@@ -240,9 +305,37 @@ class Driver:
             raise KeyError(message)
         return entry
 
+    def flows(self) -> list[Entry]:
+        """The derived objects, each behind those that it reads."""
+        definitions = order((e.definition for e in self.catalog.entries.values()), {})
+        return [self.entry(d.name) for d in definitions if d.derived]
+
+    def _levels(self) -> list[list[Entry]]:
+        """The flows: behind those of the first list come those that read what these write."""
+        levels: list[list[Entry]] = []
+        for entry in self.flows():
+            inputs = self._inputs(entry.definition)
+            depth = 0
+            for level, before in enumerate(levels):
+                if any(source.reads(e.definition.topic) for e in before for source in inputs):
+                    depth = level + 1
+            levels[depth:] = levels[depth:] or [[]]
+            levels[depth].append(entry)
+        return levels
+
+    def has_table_flows(self) -> bool:
+        """True when a table is made of tables."""
+        return any(
+            flow_kind(self._inputs(flow.definition)) is FlowKind.TABLE for flow in self.flows()
+        )
+
+    def _inputs(self, definition: Definition) -> list[Definition]:
+        assert definition.query is not None
+        return [self.entry(name).definition for name in definition.query.inputs]
+
     def close(self) -> None:
         """Removes the case's topics."""
-        if "_producer" in self.__dict__:
+        if "_producer" in self.__dict__ and self.producer is None:
             self._producer.close()
         own = {e.definition.topic for e in self.catalog.entries.values() if not _wildcard(e)}
         for topic in own | self._topics:
@@ -250,7 +343,7 @@ class Driver:
 
     @cached_property
     def _producer(self) -> Producer:
-        return Producer(self.connection)
+        return self.producer or Producer(self.connection)
 
     # -- what the planner asks for
 
@@ -320,11 +413,6 @@ class Driver:
             for topic in there
             for partition, end in report.end[topic].items()
         )
-
-    def _in_order(self) -> list[Entry]:
-        """The flows, each behind those that write what it reads."""
-        definitions = order((e.definition for e in self.catalog.entries.values()), {})
-        return [self.entry(d.name) for d in definitions if d.derived]
 
 
 class _Facts:

@@ -6,6 +6,8 @@ Imports are inside, so that tests without servers start at once.
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +19,14 @@ if TYPE_CHECKING:
 
     from mainstem.local.stack import Stack
     from mainstem.log.connection import Connection
+    from mainstem.log.producer import Producer
     from mainstem.testing.driver import Driver
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """What all random choices of a run are made from; MAINSTEM_SEED repeats them."""
+    return int(os.environ.get("MAINSTEM_SEED") or random.SystemRandom().randrange(10**6))
 
 
 @pytest.fixture(scope="session")
@@ -70,14 +79,26 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def producer(connection: Connection) -> Iterator[Producer]:
+    """Writes the events of all drivers."""
+    from mainstem.log.producer import Producer
+
+    producer = Producer(connection)
+    yield producer
+    producer.close()
+
+
 @pytest.fixture
-def driver(spark: SparkSession, connection: Connection, tmp_path: Path) -> Iterator[Driver]:
+def driver(
+    spark: SparkSession, connection: Connection, producer: Producer, tmp_path: Path
+) -> Iterator[Driver]:
     """A pipeline of its own on the shared servers."""
     from mainstem.log.admin import Admin
     from mainstem.testing.driver import Driver
 
     admin = Admin(connection)
-    driver = Driver(spark, connection, admin, tmp_path)
+    driver = Driver(spark, connection, admin, tmp_path, producer=producer)
     yield driver
     driver.close()
     admin.close()

@@ -183,6 +183,15 @@ def test_a_producer_that_another_process_has_fenced_is_not_used(flow: Flow) -> N
     assert flow.numbers() == list(range(30))
 
 
+def test_a_producer_of_another_run_is_not_used(flow: Flow) -> None:
+    """Its batch may be the last one that was committed, and its place be taken all the same."""
+    flow.write(replace(flow.task(0), run="first"))
+    flow.write_elsewhere(replace(flow.task(0, recovering=True), run="second"))
+    result = flow.write(replace(flow.task(1, previous=0), run="second"))
+    assert not result.reused
+    assert flow.numbers() == list(range(20))
+
+
 def test_a_zombie_is_fenced(flow: Flow) -> None:
     """A task that was given up, but lives and writes when its successor is done."""
     flow.write(flow.task(0))

@@ -1,0 +1,46 @@
+"""What a flow's query gives over all of its input at once: the answer to compare the flow with.
+
+One batch job of Spark, with the query as it is written: no micro-batches, no state, no watermark,
+no rewriting. Input is what the log holds now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+
+from mainstem.definitions.model import Definition, Kind, Query
+from mainstem.engine.compile import compile_static, flow_session
+from mainstem.engine.decode import mentioned_metadata, read_batch
+from mainstem.engine.encode import encode
+from mainstem.engine.micro_batch import Machinery
+
+Pair = tuple[bytes | None, bytes]
+"""Key and value of a record."""
+
+
+def batch_answer(
+    definition: Definition, inputs: Sequence[Definition], machinery: Machinery
+) -> list[Pair]:
+    """The records that the definition's query gives; of a table, the last one of each key."""
+    query = definition.query
+    assert query is not None
+    session = flow_session(machinery.spark, machinery.settings.shuffle_partitions)
+    rows = {source: _rows(source, query, machinery) for source in inputs}
+    answer = encode(compile_static(session, query, rows), definition)
+    pairs: list[Pair] = [(_bytes(r.key), bytes(r.value)) for r in answer.collect()]
+    if definition.kind is Kind.TABLE:
+        return list({key: (key, value) for key, value in pairs}.values())
+    return pairs
+
+
+def _rows(source: Definition, query: Query, machinery: Machinery) -> DataFrame:
+    if source.kind is Kind.TABLE:
+        return machinery.tables.at(source, machinery.tables.ends(source))
+    metadata = mentioned_metadata(query.columns_read)
+    return read_batch(machinery.spark, source, machinery.connection, metadata=metadata)
+
+
+def _bytes(value: bytearray | None) -> bytes | None:
+    return None if value is None else bytes(value)
