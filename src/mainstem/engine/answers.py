@@ -6,7 +6,7 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -15,8 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mainstem.config import SparkSettings
+from mainstem.definitions.affected import affected
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Lane, Query
+from mainstem.definitions.resolve import resolve
 from mainstem.definitions.state import keeps_state
 from mainstem.engine.compile import (
     columns_of,
@@ -42,10 +44,8 @@ _EXACTLY_ONCE = "exactly once: records and commit token are written in one trans
 _WHOLE_BATCH = "exactly once: records and commit token are written in one transaction per batch"
 _NOT_REAL_TIME = "it reads tables"
 _KINDS = {FlowKind.ENRICH: "stream joined to tables", FlowKind.TABLE: "table over tables"}
-_HOW = {
-    FlowKind.ENRICH: "each record meets the tables as they are when it is processed",
-    FlowKind.TABLE: "the query is asked again when a table changes; the differences are written",
-}
+_AS_THEY_ARE = "each record meets the tables as they are when it is processed"
+_DIFFERENCES = "the differences are written"
 
 
 class Answers:
@@ -106,7 +106,10 @@ class Answers:
         rows = self._compile(payload)
         kind = flow_kind(inputs)
         if kind is not FlowKind.STREAM:
-            reasons = [_WHOLE_BATCH, _HOW[kind], f"cannot run in real time: {_NOT_REAL_TIME}"]
+            how = _AS_THEY_ARE
+            if kind is FlowKind.TABLE:
+                how = _refreshed(resolve(definition, columns_of(rows), inputs), inputs)
+            reasons = [_WHOLE_BATCH, how, f"cannot run in real time: {_NOT_REAL_TIME}"]
         elif definition.lane is Lane.REAL_TIME:
             reasons = ["latency = 'realtime' was asked for", promise(definition)]
         else:
@@ -192,6 +195,18 @@ class Answers:
         finally:
             timer.cancel()
             context.removeJobTag(tag)
+
+
+def _refreshed(definition: Definition, inputs: Sequence[Definition]) -> str:
+    """What a change of a table costs a table over tables."""
+    how = affected(definition, inputs)
+    if isinstance(how, str):
+        return f"when a table changes, the whole query is asked again, as {how}; {_DIFFERENCES}"
+    keys = ", ".join(how.keys)
+    return (
+        f"incremental by {keys}: when a table changes, the query is asked again for the values of "
+        f"{keys} that the changed rows touch; {_DIFFERENCES}"
+    )
 
 
 def _text(value: bytes | None) -> str | None:

@@ -58,6 +58,16 @@ class _Held:
     """Where the changes were half as many as now."""
 
 
+@dataclass(frozen=True)
+class Changed:
+    """The rows of a table that are not the same at two offsets."""
+
+    before: DataFrame
+    after: DataFrame
+    count: int
+    """How many changes there were, at most."""
+
+
 @dataclass
 class _Retired:
     """What is of no use but to batches that still run."""
@@ -86,27 +96,54 @@ class Tables:
 
     def at(self, definition: Definition, end: Offsets) -> DataFrame:
         """The table's rows at these offsets."""
+        held = self._upto(definition, end)
+        if _reaches_back(held, end):
+            return _columns(_state(held.base.rows, held, end), definition)
+        # a replay from long ago
+        begin = self._admin.begin_offsets(definition.topic)
+        changes = read_changes(self._spark, definition, self._connection, begin, end)
+        return _columns(_latest(changes).filter(~F.col("_gone")), definition)
+
+    def changed(self, definition: Definition, start: Offsets, end: Offsets) -> Changed | None:
+        """What is different at `end` from `start`; None when that is long ago."""
+        held = self._upto(definition, end)
+        if not _reaches_back(held, start):
+            return None
+        between = held.changes.filter(_is_before(end) & ~_is_before(start))
+        ids = F.broadcast(between.select("_id").distinct())
+        before = _state(held.base.rows.join(ids, "_id", "left_semi"), held, start)
+        after = _latest(between).filter(~F.col("_gone"))
+        return Changed(
+            _columns(before.join(ids, "_id", "left_semi"), definition),
+            _columns(after, definition),
+            sum(max(0, offset - start.get(p, 0)) for p, offset in end.items()),
+        )
+
+    def rows_about(self, definition: Definition) -> int:
+        """About how many rows the table has; 0 when it was not read yet."""
+        held = self._held.get(definition.topic)
+        return held.base.count if held else 0
+
+    def identity(self, definition: Definition) -> str:
+        """Equal as long as a table is one topic, read in one way, and was not emptied."""
         topic = definition.topic
-        begin = self._admin.begin_offsets(topic)
-        identity = self._identity(definition)
+        begin = sorted(self._admin.begin_offsets(topic).items())
+        columns = [[c.name, c.type] for c in definition.columns]
+        return json.dumps([self._admin.topic_id(topic), begin, columns, definition.key])
+
+    def _upto(self, definition: Definition, end: Offsets) -> _Held:
+        """The table with all changes before `end`, and maybe later ones."""
+        topic = definition.topic
+        identity = self.identity(definition)
         with self._locks[topic]:
             held = self._held.get(topic) or self._found(definition, identity)
-            if held is None or not _fits(held, identity, begin):
-                held = self._load(definition, identity, begin, end)
+            if held is None or held.base.identity != identity:
+                held = self._load(definition, identity, self._admin.begin_offsets(topic), end)
             elif any(offset > held.end.get(p, 0) for p, offset in end.items()):
                 held = self._advance(held, end)
             self._held[topic] = held
             self._clear(topic)
-            if any(offset < held.base.end.get(p, 0) for p, offset in end.items()):
-                # a replay from long ago
-                changes = read_changes(self._spark, definition, self._connection, begin, end)
-                return _columns(_latest(changes).filter(~F.col("_gone")), definition)
-        return _rows(held, end)
-
-    def _identity(self, definition: Definition) -> str:
-        """Equal for one topic read in one way."""
-        columns = [[c.name, c.type] for c in definition.columns]
-        return json.dumps([self._admin.topic_id(definition.topic), columns, definition.key])
+        return held
 
     def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> _Held:
         """The table from the beginning of its topic."""
@@ -196,20 +233,18 @@ def release(kept: DataFrame) -> None:
     kept._jdf.queryExecution().analyzed().rdd().unpersist(False)
 
 
-def _fits(held: _Held, identity: str, begin: Offsets) -> bool:
-    """False when the table is another one now, or its topic was emptied."""
-    same = held.base.identity == identity
-    return same and all(held.end.get(p, 0) >= offset for p, offset in begin.items())
+def _reaches_back(held: _Held, to: Offsets) -> bool:
+    return all(offset >= held.base.end.get(p, 0) for p, offset in to.items())
 
 
-def _rows(held: _Held, end: Offsets) -> DataFrame:
-    rows = held.base.rows
-    if held.changes_rows:
-        changes = held.changes
-        if dict(end) != dict(held.end):
-            changes = changes.filter(_is_before(end))
-        rows = _with_changes(rows, changes)
-    return _columns(rows, held.definition)
+def _state(base: DataFrame, held: _Held, end: Offsets) -> DataFrame:
+    """Rows of the base, with the changes up to `end`."""
+    if not held.changes_rows:
+        return base
+    changes = held.changes
+    if dict(end) != dict(held.end):
+        changes = changes.filter(_is_before(end))
+    return _with_changes(base, changes)
 
 
 def _columns(rows: DataFrame, definition: Definition) -> DataFrame:
