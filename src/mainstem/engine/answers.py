@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from mainstem.config import SparkSettings
 from mainstem.definitions.affected import affected
 from mainstem.definitions.flow import flow_kind
-from mainstem.definitions.model import Definition, FlowKind, Lane, Query
+from mainstem.definitions.model import Definition, FlowKind, Kind, Lane, Query
 from mainstem.definitions.resolve import resolve
 from mainstem.definitions.state import keeps_state
 from mainstem.engine.compile import (
@@ -33,6 +33,7 @@ from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.spark_errors import is_data_error, query_error, short
+from mainstem.engine.table_changes import as_changes
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
 
@@ -43,8 +44,8 @@ _RELATION = re.compile(r"StreamingRelationV2 .*")
 _EXACTLY_ONCE = "exactly once: records and commit token are written in one transaction per task"
 _WHOLE_BATCH = "exactly once: records and commit token are written in one transaction per batch"
 _NOT_REAL_TIME = "it reads tables"
-_KINDS = {FlowKind.ENRICH: "stream joined to tables", FlowKind.TABLE: "table over tables"}
 _AS_THEY_ARE = "each record meets the tables as they are when it is processed"
+_EACH_CHANGE = "each change of a row is written, as the row was before and is after it"
 _DIFFERENCES = "the differences are written"
 
 
@@ -84,7 +85,9 @@ class Answers:
             check_loads(self._spark, definition.query.functions)
         session = flow_session(self._spark, self._settings.shuffle_partitions)
         if definition.query is not None and flow_kind(inputs) is not FlowKind.STREAM:
-            return compile_empty(session, definition.query, inputs)
+            rows = compile_empty(session, definition.query, inputs)
+            of_changes = definition.kind is Kind.STREAM and flow_kind(inputs) is FlowKind.TABLE
+            return as_changes(rows, definition) if of_changes else rows
         rows = compile_stream(
             session, definition, inputs, self._connection, self._settings.max_records_per_batch
         )
@@ -107,7 +110,9 @@ class Answers:
         kind = flow_kind(inputs)
         if kind is not FlowKind.STREAM:
             how = _AS_THEY_ARE
-            if kind is FlowKind.TABLE:
+            if kind is FlowKind.TABLE and definition.kind is Kind.STREAM:
+                how = _EACH_CHANGE
+            elif kind is FlowKind.TABLE:
                 how = _refreshed(resolve(definition, columns_of(rows), inputs), inputs)
             reasons = [_WHOLE_BATCH, how, f"cannot run in real time: {_NOT_REAL_TIME}"]
         elif definition.lane is Lane.REAL_TIME:
@@ -125,9 +130,7 @@ class Answers:
         plan = _RELATION.sub("Kafka topic", plan)
         return {
             "lane": definition.lane.value,
-            "kind": _KINDS.get(
-                kind, "stateful" if keeps_state(definition, inputs) else "stateless"
-            ),
+            "kind": _kind(definition, inputs),
             "reasons": reasons,
             "plan": plan,
         }
@@ -195,6 +198,18 @@ class Answers:
         finally:
             timer.cancel()
             context.removeJobTag(tag)
+
+
+def _kind(definition: Definition, inputs: Sequence[Definition]) -> str:
+    match flow_kind(inputs):
+        case FlowKind.ENRICH:
+            return "stream joined to tables"
+        case FlowKind.TABLE if definition.kind is Kind.STREAM:
+            return "changes of a table"
+        case FlowKind.TABLE:
+            return "table over tables"
+        case FlowKind.STREAM:
+            return "stateful" if keeps_state(definition, inputs) else "stateless"
 
 
 def _refreshed(definition: Definition, inputs: Sequence[Definition]) -> str:

@@ -102,6 +102,15 @@ def compile_mentions(session: SparkSession, query: Query, rows: Sequence[DataFra
     return run_query(session, replace(query, text=text, inputs=()))
 
 
+def compile_marked(
+    session: SparkSession, query: Query, source: Definition, rows: DataFrame, mark: str
+) -> DataFrame:
+    """The rows that a query gives over rows of its only input, which have a column of their own."""
+    rows.createOrReplaceTempView(_view(source))
+    register(session, query.functions, traced=False)
+    return run_query(session, query, (mark,))
+
+
 def compile_empty(session: SparkSession, query: Query, inputs: Sequence[Definition]) -> DataFrame:
     """The query over inputs without rows: what its columns are, and whether it makes sense."""
     metadata = mentioned_metadata(query.columns_read)
