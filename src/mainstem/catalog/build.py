@@ -282,6 +282,9 @@ class _Planner:
             return True
         if new.query is None:
             return new.kind is Kind.TABLE and _shape(old) != _shape(new)
+        if flow_kind(inputs) is FlowKind.TABLE and new.kind is Kind.STREAM:
+            # the flow only knows how far it has read: what was written stays as it is
+            return {i.topic for i in inputs} != {i.topic for i in self._known_inputs(old)}
         if flow_kind(inputs) is FlowKind.TABLE and _shape(old) == _shape(new):
             # asked anew, the differences are written; but keys would move to other partitions
             return bool(new.partitions) and old.partitions != new.partitions

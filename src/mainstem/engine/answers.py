@@ -6,7 +6,7 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -15,8 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mainstem.config import SparkSettings
+from mainstem.definitions.affected import affected
 from mainstem.definitions.flow import flow_kind
-from mainstem.definitions.model import Definition, FlowKind, Lane, Query
+from mainstem.definitions.model import Definition, FlowKind, Kind, Lane, Query
+from mainstem.definitions.resolve import resolve
 from mainstem.definitions.state import keeps_state
 from mainstem.engine.compile import (
     columns_of,
@@ -31,6 +33,7 @@ from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.spark_errors import is_data_error, query_error, short
+from mainstem.engine.table_changes import as_changes
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
 
@@ -41,11 +44,9 @@ _RELATION = re.compile(r"StreamingRelationV2 .*")
 _EXACTLY_ONCE = "exactly once: records and commit token are written in one transaction per task"
 _WHOLE_BATCH = "exactly once: records and commit token are written in one transaction per batch"
 _NOT_REAL_TIME = "it reads tables"
-_KINDS = {FlowKind.ENRICH: "stream joined to tables", FlowKind.TABLE: "table over tables"}
-_HOW = {
-    FlowKind.ENRICH: "each record meets the tables as they are when it is processed",
-    FlowKind.TABLE: "the query is asked again when a table changes; the differences are written",
-}
+_AS_THEY_ARE = "each record meets the tables as they are when it is processed"
+_EACH_CHANGE = "each change of a row is written, as the row was before and is after it"
+_DIFFERENCES = "the differences are written"
 
 
 class Answers:
@@ -84,7 +85,9 @@ class Answers:
             check_loads(self._spark, definition.query.functions)
         session = flow_session(self._spark, self._settings.shuffle_partitions)
         if definition.query is not None and flow_kind(inputs) is not FlowKind.STREAM:
-            return compile_empty(session, definition.query, inputs)
+            rows = compile_empty(session, definition.query, inputs)
+            of_changes = definition.kind is Kind.STREAM and flow_kind(inputs) is FlowKind.TABLE
+            return as_changes(rows, definition) if of_changes else rows
         rows = compile_stream(
             session, definition, inputs, self._connection, self._settings.max_records_per_batch
         )
@@ -106,7 +109,12 @@ class Answers:
         rows = self._compile(payload)
         kind = flow_kind(inputs)
         if kind is not FlowKind.STREAM:
-            reasons = [_WHOLE_BATCH, _HOW[kind], f"cannot run in real time: {_NOT_REAL_TIME}"]
+            how = _AS_THEY_ARE
+            if kind is FlowKind.TABLE and definition.kind is Kind.STREAM:
+                how = _EACH_CHANGE
+            elif kind is FlowKind.TABLE:
+                how = _refreshed(resolve(definition, columns_of(rows), inputs), inputs)
+            reasons = [_WHOLE_BATCH, how, f"cannot run in real time: {_NOT_REAL_TIME}"]
         elif definition.lane is Lane.REAL_TIME:
             reasons = ["latency = 'realtime' was asked for", promise(definition)]
         else:
@@ -122,9 +130,7 @@ class Answers:
         plan = _RELATION.sub("Kafka topic", plan)
         return {
             "lane": definition.lane.value,
-            "kind": _KINDS.get(
-                kind, "stateful" if keeps_state(definition, inputs) else "stateless"
-            ),
+            "kind": _kind(definition, inputs),
             "reasons": reasons,
             "plan": plan,
         }
@@ -192,6 +198,30 @@ class Answers:
         finally:
             timer.cancel()
             context.removeJobTag(tag)
+
+
+def _kind(definition: Definition, inputs: Sequence[Definition]) -> str:
+    match flow_kind(inputs):
+        case FlowKind.ENRICH:
+            return "stream joined to tables"
+        case FlowKind.TABLE if definition.kind is Kind.STREAM:
+            return "changes of a table"
+        case FlowKind.TABLE:
+            return "table over tables"
+        case FlowKind.STREAM:
+            return "stateful" if keeps_state(definition, inputs) else "stateless"
+
+
+def _refreshed(definition: Definition, inputs: Sequence[Definition]) -> str:
+    """What a change of a table costs a table over tables."""
+    how = affected(definition, inputs)
+    if isinstance(how, str):
+        return f"when a table changes, the whole query is asked again, as {how}; {_DIFFERENCES}"
+    keys = ", ".join(how.keys)
+    return (
+        f"incremental by {keys}: when a table changes, the query is asked again for the values of "
+        f"{keys} that the changed rows touch; {_DIFFERENCES}"
+    )
 
 
 def _text(value: bytes | None) -> str | None:

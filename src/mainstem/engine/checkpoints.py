@@ -60,6 +60,13 @@ class Checkpoints:
             found |= offsets_in(line)
         return found
 
+    def batch_start(self, folder: str, batch_id: int) -> dict[str, Offsets]:
+        """Where a batch begins in each topic: where the one before it ended, or the flow began."""
+        if batch_id > 0:
+            return self.batch_end(folder, batch_id - 1)
+        text = self._read(self._path(f"{folder}/sources/0/0"))
+        return {**offsets_in(text[text.index("{") :])}
+
     def read_note(self, folder: str, name: str, batch_id: int) -> str | None:
         """What was noted under a name for a batch; None when nothing was."""
         path = self._path(f"{folder}/{name}/{batch_id}")

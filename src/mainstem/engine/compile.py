@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -88,6 +89,26 @@ def compile_static(
         into(session, rows).createOrReplaceTempView(_view(source))
     register(session, query.functions, traced=False)
     return run_query(session, query)
+
+
+def compile_mentions(session: SparkSession, query: Query, rows: Sequence[DataFrame]) -> DataFrame:
+    """The rows that a query gives when each name of a table in its text has rows of its own."""
+    views = [f"mention {number}" for number in range(len(rows))]
+    for view, given in zip(views, rows, strict=True):
+        into(session, given).createOrReplaceTempView(_quoted(view))
+    names = iter(views)
+    text = replace_relations(query.text, lambda _: _quoted(next(names)))
+    register(session, query.functions, traced=False)
+    return run_query(session, replace(query, text=text, inputs=()))
+
+
+def compile_marked(
+    session: SparkSession, query: Query, source: Definition, rows: DataFrame, mark: str
+) -> DataFrame:
+    """The rows that a query gives over rows of its only input, which have a column of their own."""
+    rows.createOrReplaceTempView(_view(source))
+    register(session, query.functions, traced=False)
+    return run_query(session, query, (mark,))
 
 
 def compile_empty(session: SparkSession, query: Query, inputs: Sequence[Definition]) -> DataFrame:

@@ -131,12 +131,12 @@ def read_batch(
 
 
 def read_signals(
-    session: SparkSession, inputs: Sequence[Definition], connection: Connection
+    session: SparkSession, inputs: Sequence[Definition], connection: Connection, start: str
 ) -> DataFrame:
     """The topics of tables as one stream that only says: something is new, up to here."""
     topics = ",".join(source.topic for source in inputs)
     options = _kafka_options({"subscribe": topics}, connection, ())
-    raw = session.readStream.format("kafka").options(**options, startingOffsets="earliest").load()
+    raw = session.readStream.format("kafka").options(**options, startingOffsets=start).load()
     return raw.select("topic")
 
 

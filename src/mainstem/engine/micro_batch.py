@@ -21,6 +21,7 @@ from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, rea
 from mainstem.engine.encode import encode
 from mainstem.engine.enrich import Enrichment
 from mainstem.engine.set_aside import left_out
+from mainstem.engine.table_changes import TableChanges
 from mainstem.engine.table_flow import Recomputation
 from mainstem.engine.tables import Tables
 from mainstem.engine.topics import wildcard_topics
@@ -109,8 +110,12 @@ def _run(
             enrichment = Enrichment(entry, inputs, tables, checkpoints, checkpoint)
             return _Run(rows, Split.WHOLE, enrichment)
         case FlowKind.TABLE:
+            if definition.kind is Kind.STREAM:
+                rows = read_signals(session, inputs, connection, definition.start)
+                changes = TableChanges(entry, inputs, tables, checkpoints, checkpoint)
+                return _Run(rows, Split.WHOLE, changes)
             _begin_anew_if_changed(entry, checkpoints, checkpoint)
-            rows = read_signals(session, inputs, connection)
+            rows = read_signals(session, inputs, connection, "earliest")
             making = Recomputation(entry, inputs, tables, checkpoints, checkpoint)
             return _Run(rows, Split.WHOLE, making)
 

@@ -4,29 +4,47 @@ What happens to a batch:
 
 1. Spark notes up to where it has seen the topics of the tables. Crash: the batch runs again with
    the same offsets, so with the same state of all tables.
-2. The query is asked over that state. Its answer is compared, row by row, with what the topic of
-   the result holds: new and changed rows are written, and deletes for rows that are gone.
-3. One task writes them: one transaction. Crash before the commit: nothing has changed, and the
-   batch gives the same differences. Crash behind it: the replay finds no difference.
+2. The query is asked over that state: for the keys that the changes since the last batch touch,
+   where the text of the query proves which those are (`definitions.affected`), else whole. Its
+   answer is compared, row by row, with what the topic of the result holds: new and changed rows
+   are written, and deletes for rows that are gone.
+3. What the tables were (their topics' ids, and from where on they are read) is noted: the next
+   batch asks by keys only if they are the same still. Crash: the batch runs again; the note of the
+   one before it is what it looks at.
+4. One task writes the differences: one transaction. Crash before the commit: nothing has changed,
+   and the batch gives the same differences. Crash behind it: the replay finds no difference.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mainstem.catalog.entry import Entry
+from mainstem.definitions.affected import Affected, affected
+from mainstem.definitions.asked import Asked
 from mainstem.definitions.model import Definition
+from mainstem.definitions.relations import relations, table_name
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.compile import compile_static, into
+from mainstem.engine.compile import compile_mentions, compile_static, into
 from mainstem.engine.encode import encode
 from mainstem.engine.spark_errors import MARK
-from mainstem.engine.tables import Tables
+from mainstem.engine.tables import Tables, release
+from mainstem.engine.touched import Moved, narrowed, touched_keys, with_keys
+from mainstem.vocabulary import Offsets
 
 _VISIBLE_SECONDS = 10.0
+_NOTES = "tables"
+_NOTES_KEPT = 2
+_MOST_TOUCHED = 100_000
+"""With more keys than that, to look for each would cost more than to ask for all."""
+_MOST_CHANGED = 0.1
+"""The same for changes, as a share of the table's rows, if they are more than a few."""
+_FEW_CHANGES = 1_000
 
 
 class Recomputation:
@@ -44,31 +62,99 @@ class Recomputation:
         assert query is not None
         self._definition = entry.definition
         self._query = query
-        self._inputs = tuple(inputs)
+        self._inputs = {source.name.lower(): source for source in inputs}
+        tree = Asked.of(query).parsed.tree
+        self._mentions = [table_name(table).lower() for table in relations(tree)]
+        self._affected = affected(entry.definition, inputs)
         self._tables = tables
         self._checkpoints = checkpoints
         self._folder = folder
+        self._kept: list[DataFrame] = []
+        self._touched: DataFrame | None = None
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
         """Key and value of the records to write; a value of null deletes."""
         session = batch.sparkSession
-        definition = self._definition
         ends = self._checkpoints.batch_end(self._folder, batch_id)
-        rows = {
-            source: into(session, self._tables.at(source, ends.get(source.topic, {})))
-            for source in self._inputs
+        known = self._known(batch_id)
+        now = {
+            name: into(session, self._tables.at(source, ends.get(source.topic, {})))
+            for name, source in self._inputs.items()
         }
-        answer = encode(compile_static(session, self._query, rows), definition)
-        in_log = into(session, self._tables.at(definition, self._end_of_result()))
-        before = encode(in_log, definition).select("key", F.col("value").alias("before"))
-        by_key = answer.groupBy("key").agg(F.first("value").alias("value"), F.count("*").alias("n"))
+        in_log = into(session, self._tables.at(self._definition, self._end_of_result()))
+        keys = None
+        if known and isinstance(self._affected, Affected):
+            starts = self._checkpoints.batch_end(self._folder, batch_id - 1)
+            keys = self._touched = self._keys(session, self._affected, now, starts, ends)
+        if keys is None or not isinstance(self._affected, Affected):
+            sources = {source: now[name] for name, source in self._inputs.items()}
+            answer = compile_static(session, self._query, sources)
+        else:
+            types = {column.name: column.type for column in self._definition.columns}
+            asked_for = {key: (key, types[key]) for key in self._affected.keys}
+            rows = [now[name] for name in self._mentions]
+            rows = narrowed(self._affected, self._definition, rows, keys, self._kept)
+            answer = with_keys(compile_mentions(session, self._query, rows), keys, asked_for)
+            in_log = with_keys(in_log, keys, asked_for)
+        return self._differences(answer, in_log)
+
+    def release(self) -> None:
+        """Lets go of what was kept to find the differences."""
+        for rows in self._kept:
+            rows.unpersist()
+        self._kept.clear()
+        if self._touched is not None:
+            release(self._touched)
+            self._touched = None
+
+    def _known(self, batch_id: int) -> bool:
+        """True when the topic of the result holds the answer over the same tables a batch ago."""
+        seen = (*self._inputs.values(), self._definition)
+        tables = json.dumps([self._tables.identity(source) for source in seen])
+        self._checkpoints.write_note(self._folder, _NOTES, batch_id, tables)
+        self._checkpoints.delete_note(self._folder, _NOTES, batch_id - _NOTES_KEPT)
+        return self._checkpoints.read_note(self._folder, _NOTES, batch_id - 1) == tables
+
+    def _keys(
+        self,
+        session: SparkSession,
+        how: Affected,
+        now: Mapping[str, DataFrame],
+        starts: Mapping[str, Offsets],
+        ends: Mapping[str, Offsets],
+    ) -> DataFrame | None:
+        """The keys that changes between two states touch; None when they are too many."""
+        moved = {}
+        for name, source in self._inputs.items():
+            start, end = starts.get(source.topic, {}), ends.get(source.topic, {})
+            if start == end:
+                moved[name] = Moved(now[name])
+                continue
+            changed = self._tables.changed(source, start, end)
+            most = max(_FEW_CHANGES, self._tables.rows_about(source) * _MOST_CHANGED)
+            if changed is None or changed.count > most:
+                return None
+            before = into(session, changed.before).persist()
+            self._kept.append(before)
+            moved[name] = Moved(now[name], before, into(session, changed.after))
+        keys = touched_keys(how, self._definition, moved)
+        if keys is None:
+            return None
+        keys = keys.limit(_MOST_TOUCHED + 1).localCheckpoint(eager=True)
+        if keys.count() > _MOST_TOUCHED:
+            release(keys)
+            return None
+        return keys
+
+    def _differences(self, answer: DataFrame, in_log: DataFrame) -> DataFrame:
+        """The records that make of what is in the log the answer."""
+        rows = encode(answer, self._definition)
+        before = encode(in_log, self._definition).select("key", F.col("value").alias("before"))
+        by_key = rows.groupBy("key").agg(F.first("value").alias("value"), F.count("*").alias("n"))
         joined = by_key.join(before, "key", "full_outer")
         different = ~F.col("value").eqNullSafe(F.col("before"))
         single = F.when(F.col("n") > 1, self._complaint()).otherwise(F.col("value"))
         return joined.filter(different | (F.col("n") > 1)).select("key", single.alias("value"))
-
-    def release(self) -> None:
-        """Nothing to do: what was written is read from the log."""
 
     def _end_of_result(self) -> dict[int, int]:
         """Where the result's topic ends; the last batch's records are seen a moment late."""

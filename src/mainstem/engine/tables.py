@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -29,6 +29,8 @@ from mainstem.vocabulary import Offsets
 
 _LEAST_CHANGES_TO_MERGE = 20_000
 _SHARE_TO_MERGE = 0.1
+_MOST_PIECES = 20
+"""Each piece of the changes is read by tasks of its own."""
 _READERS_SECONDS = 600.0
 """How long a batch may read what newer files have taken the place of."""
 _ABOUT = "about"
@@ -51,11 +53,29 @@ class _Held:
 
     definition: Definition
     base: _Base
-    changes: DataFrame
+    pieces: tuple[DataFrame, ...]
+    """All changes since the base, in the order in which they were read."""
+    latest: DataFrame
+    """The last change of each row among them."""
     changes_rows: int
     end: Offsets
     middle: Offsets
     """Where the changes were half as many as now."""
+
+    @property
+    def changes(self) -> DataFrame:
+        """All changes since the base."""
+        return reduce(DataFrame.unionByName, self.pieces)
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The rows of a table that are not the same at two offsets."""
+
+    before: DataFrame
+    after: DataFrame
+    count: int
+    """How many changes there were, at most."""
 
 
 @dataclass
@@ -86,27 +106,72 @@ class Tables:
 
     def at(self, definition: Definition, end: Offsets) -> DataFrame:
         """The table's rows at these offsets."""
+        held = self._upto(definition, end)
+        if _reaches_back(held, end):
+            return _columns(_state(held.base.rows, held, end), definition)
+        # a replay from long ago
+        begin = self._admin.begin_offsets(definition.topic)
+        changes = read_changes(self._spark, definition, self._connection, begin, end)
+        return _columns(_latest(changes).filter(~F.col("_gone")), definition)
+
+    def changed(self, definition: Definition, start: Offsets, end: Offsets) -> Changed | None:
+        """What is different at `end` from `start`; None when that is long ago."""
+        held = self._upto(definition, end)
+        if not _reaches_back(held, start):
+            return None
+        between = held.changes.filter(is_before(end) & ~is_before(start))
+        ids = F.broadcast(between.select("_id").distinct())
+        before = _with_changes(
+            held.base.rows.join(ids, "_id", "left_semi"),
+            _latest(held.changes.filter(is_before(start)).join(ids, "_id", "left_semi")),
+        )
+        after = _latest(between).filter(~F.col("_gone"))
+        count = sum(max(0, offset - start.get(p, 0)) for p, offset in end.items())
+        return Changed(_columns(before, definition), _columns(after, definition), count)
+
+    def history(self, definition: Definition, start: Offsets, end: Offsets) -> DataFrame:
+        """All that happened to rows between two positions, and before it those rows at `start`.
+
+        The columns are those of `read_changes`.
+        """
+        held = self._upto(definition, end)
+        if _reaches_back(held, start):
+            between = held.changes.filter(is_before(end) & ~is_before(start))
+            before = _state(held.base.rows, held, start)
+        else:
+            begin = self._admin.begin_offsets(definition.topic)
+            start = {p: max(offset, begin.get(p, 0)) for p, offset in start.items()}
+            read = partial(read_changes, self._spark, definition, self._connection)
+            between = read(start, end)
+            before = _latest(read(begin, start)).filter(~F.col("_gone"))
+        ids = F.broadcast(between.select("_id").distinct())
+        return before.join(ids, "_id", "left_semi").unionByName(between)
+
+    def rows_about(self, definition: Definition) -> int:
+        """About how many rows the table has; 0 when it was not read yet."""
+        held = self._held.get(definition.topic)
+        return held.base.count if held else 0
+
+    def identity(self, definition: Definition) -> str:
+        """Equal as long as a table is one topic, read in one way, and was not emptied."""
         topic = definition.topic
-        begin = self._admin.begin_offsets(topic)
-        identity = self._identity(definition)
+        begin = sorted(self._admin.begin_offsets(topic).items())
+        columns = [[c.name, c.type] for c in definition.columns]
+        return json.dumps([self._admin.topic_id(topic), begin, columns, definition.key])
+
+    def _upto(self, definition: Definition, end: Offsets) -> _Held:
+        """The table with all changes before `end`, and maybe later ones."""
+        topic = definition.topic
+        identity = self.identity(definition)
         with self._locks[topic]:
             held = self._held.get(topic) or self._found(definition, identity)
-            if held is None or not _fits(held, identity, begin):
-                held = self._load(definition, identity, begin, end)
+            if held is None or held.base.identity != identity:
+                held = self._load(definition, identity, self._admin.begin_offsets(topic), end)
             elif any(offset > held.end.get(p, 0) for p, offset in end.items()):
                 held = self._advance(held, end)
             self._held[topic] = held
             self._clear(topic)
-            if any(offset < held.base.end.get(p, 0) for p, offset in end.items()):
-                # a replay from long ago
-                changes = read_changes(self._spark, definition, self._connection, begin, end)
-                return _columns(_latest(changes).filter(~F.col("_gone")), definition)
-        return _rows(held, end)
-
-    def _identity(self, definition: Definition) -> str:
-        """Equal for one topic read in one way."""
-        columns = [[c.name, c.type] for c in definition.columns]
-        return json.dumps([self._admin.topic_id(definition.topic), columns, definition.key])
+        return held
 
     def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> _Held:
         """The table from the beginning of its topic."""
@@ -134,22 +199,29 @@ class Tables:
         return found
 
     def _begun(self, definition: Definition, base: _Base) -> _Held:
-        nothing = read_changes(self._spark, definition, self._connection, base.end, base.end).limit(
-            0
-        )
-        none = self._spark.createDataFrame([], nothing.schema)
-        return _Held(definition, base, none, 0, base.end, base.end)
+        at = base.end
+        none = _kept(read_changes(self._spark, definition, self._connection, at, at).limit(0))
+        return _Held(definition, base, (none,), none, 0, base.end, base.end)
 
     def _advance(self, held: _Held, end: Offsets) -> _Held:
         """What is held, brought up to `end`."""
         end = {p: max(end.get(p, 0), held.end.get(p, 0)) for p in {*end, *held.end}}
         start = {p: held.end.get(p, 0) for p in end}
-        new = read_changes(self._spark, held.definition, self._connection, start, end)
-        changes = held.changes.unionByName(new).coalesce(2).localCheckpoint(eager=True)
-        self._retire(held)
-        rows = changes.count()
+        read = read_changes(self._spark, held.definition, self._connection, start, end)
+        new = _kept(read)
+        pieces = (*held.pieces, new)
+        if len(pieces) > _MOST_PIECES:
+            pieces = (_kept(reduce(DataFrame.unionByName, pieces)),)
+            self._retire(held.definition.topic, *held.pieces, new)
+        newest = _latest(new)
+        others = held.latest.join(F.broadcast(newest.select("_id")), "_id", "left_anti")
+        latest = _kept(others.unionByName(newest))
+        self._retire(held.definition.topic, held.latest)
+        rows = held.changes_rows + sum(offset - start[p] for p, offset in end.items())
         middle = held.end if held.changes_rows < rows / 2 else held.middle
-        held = replace(held, changes=changes, changes_rows=rows, end=end, middle=middle)
+        held = replace(
+            held, pieces=pieces, latest=latest, changes_rows=rows, end=end, middle=middle
+        )
         if rows > max(_LEAST_CHANGES_TO_MERGE, held.base.count * _SHARE_TO_MERGE):
             held = self._merged(held)
         return held
@@ -157,13 +229,20 @@ class Tables:
     def _merged(self, held: _Held) -> _Held:
         """The changes up to the middle become part of the base."""
         topic, middle = held.definition.topic, held.middle
-        rows = _with_changes(held.base.rows, held.changes.filter(_is_before(middle)))
+        rows = _with_changes(held.base.rows, _latest(held.changes.filter(is_before(middle))))
         base = self._write(topic, held.base.identity, rows, middle)
         self._retired[topic].folders.append((time.monotonic(), held.base.folder))
-        later = held.changes.filter(~_is_before(middle)).coalesce(2).localCheckpoint(eager=True)
-        self._retire(held)
-        count = later.count()
-        return replace(held, base=base, changes=later, changes_rows=count, middle=held.end)
+        later = _kept(held.changes.filter(~is_before(middle)))
+        latest = _kept(_latest(later))
+        self._retire(topic, *held.pieces, held.latest)
+        return replace(
+            held,
+            base=base,
+            pieces=(later,),
+            latest=latest,
+            changes_rows=sum(offset - middle.get(p, 0) for p, offset in held.end.items()),
+            middle=held.end,
+        )
 
     def _write(self, topic: str, identity: str, rows: DataFrame, end: Offsets) -> _Base:
         """A new base. Crash before its note is written: the folder is of no use, and goes."""
@@ -178,9 +257,9 @@ class Tables:
     def _home(self, topic: str) -> str:
         return self._checkpoints.inside(f"_tables/{topic}")
 
-    def _retire(self, held: _Held) -> None:
-        if held.changes_rows:
-            self._retired[held.definition.topic].changes.append((time.monotonic(), held.changes))
+    def _retire(self, topic: str, *changes: DataFrame) -> None:
+        now = time.monotonic()
+        self._retired[topic].changes.extend((now, kept) for kept in changes)
 
     def _clear(self, topic: str) -> None:
         """Removes what no batch reads any more: Spark alone would do so some time, or never."""
@@ -191,35 +270,37 @@ class Tables:
             release(retired.changes.pop(0)[1])
 
 
+def _kept(changes: DataFrame) -> DataFrame:
+    """The changes, made once."""
+    return changes.coalesce(2).localCheckpoint(eager=True)
+
+
 def release(kept: DataFrame) -> None:
     """Frees what `localCheckpoint` has kept."""
     kept._jdf.queryExecution().analyzed().rdd().unpersist(False)
 
 
-def _fits(held: _Held, identity: str, begin: Offsets) -> bool:
-    """False when the table is another one now, or its topic was emptied."""
-    same = held.base.identity == identity
-    return same and all(held.end.get(p, 0) >= offset for p, offset in begin.items())
+def _reaches_back(held: _Held, to: Offsets) -> bool:
+    return all(offset >= held.base.end.get(p, 0) for p, offset in to.items())
 
 
-def _rows(held: _Held, end: Offsets) -> DataFrame:
-    rows = held.base.rows
-    if held.changes_rows:
-        changes = held.changes
-        if dict(end) != dict(held.end):
-            changes = changes.filter(_is_before(end))
-        rows = _with_changes(rows, changes)
-    return _columns(rows, held.definition)
+def _state(base: DataFrame, held: _Held, end: Offsets) -> DataFrame:
+    """Rows of the base, with the changes up to `end`."""
+    if dict(end) == dict(held.end):
+        latest = held.latest
+    else:
+        latest = _latest(held.changes.filter(is_before(end)))
+    return _with_changes(base, latest) if held.changes_rows else base
 
 
 def _columns(rows: DataFrame, definition: Definition) -> DataFrame:
     return rows.select(*(F.col(f"`{column.name}`") for column in definition.columns))
 
 
-def _with_changes(base: DataFrame, changes: DataFrame) -> DataFrame:
-    last = _latest(changes)
-    untouched = base.join(F.broadcast(last.select("_id")), "_id", "left_anti")
-    return untouched.unionByName(last.filter(~F.col("_gone")))
+def _with_changes(base: DataFrame, latest: DataFrame) -> DataFrame:
+    """Rows, with the last change of some of them."""
+    untouched = base.join(F.broadcast(latest.select("_id")), "_id", "left_anti")
+    return untouched.unionByName(latest.filter(~F.col("_gone")))
 
 
 def _latest(changes: DataFrame) -> DataFrame:
@@ -229,6 +310,7 @@ def _latest(changes: DataFrame) -> DataFrame:
     return last.select("_last.*")
 
 
-def _is_before(end: Mapping[int, int]) -> Column:
+def is_before(end: Mapping[int, int]) -> Column:
+    """True for changes before these offsets."""
     tests = [(F.col("_partition") == p) & (F.col("_offset") < o) for p, o in end.items()]
     return reduce(lambda one, other: one | other, tests, F.lit(False))
