@@ -29,6 +29,11 @@ METADATA_COLUMNS: dict[str, str] = {
 }
 """Columns that every stream has beside its own, and their Spark types."""
 
+EVENT_TIME = "_event_time"
+"""A stream's event time, however it is declared: a column for Spark's eyes only."""
+RESERVED_COLUMNS = (*METADATA_COLUMNS, EVENT_TIME)
+"""Names that no column of a stream or table may have."""
+
 HIDDEN_PREFIX = "_mainstem_"
 """Columns with such names exist inside the engine only."""
 

@@ -47,7 +47,7 @@ def own_parts(definition: Definition) -> dict[str, Any]:
         "kind": definition.kind,
         "topic": definition.topic,
         "key": [name.lower() for name in definition.key],
-        "event time": definition.event_time.lower() if definition.event_time else None,
+        "event time": time_of(definition),
         "watermark": definition.watermark,
         "latency": definition.lane,
         "query": definition.query.canonical if definition.query else None,
@@ -65,7 +65,7 @@ def decoding(definition: Definition) -> str:
             "topic": definition.topic,
             "columns": _columns(definition),
             "key": definition.key,
-            "event_time": definition.event_time,
+            "event_time": time_of(definition),
             "watermark": definition.watermark,
         }
     )
@@ -80,6 +80,14 @@ def function_versions(definition: Definition) -> dict[str, str]:
 def _of_inputs(inputs: Sequence[Definition], definition: Definition) -> str:
     called = [f"{name} {version}" for name, version in function_versions(definition).items()]
     return _hash(sorted([*(decoding(source) for source in inputs), *called]))
+
+
+def time_of(definition: Definition) -> Any:
+    """Where the event time comes from, and its bounds if there are any."""
+    name = definition.event_time.lower() if definition.event_time else None
+    said = definition.time.canonical if definition.time else name
+    bounds = [definition.max_ahead, definition.max_behind]
+    return [said, *bounds] if any(bounds) else said
 
 
 def _columns(definition: Definition) -> list[list[str]]:

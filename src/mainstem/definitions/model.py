@@ -135,6 +135,12 @@ class Definition:
     query: Query | None = None
     event_time: str | None = None
     """Column that carries the event time; None means the record's own time stamp."""
+    time: Query | None = None
+    """`SELECT expression`, when the event time is that of the record's columns, or of the batch."""
+    max_ahead: str | None = None
+    """How long after its own time stamp a record's event time may be, or `forever`; None: a day."""
+    max_behind: str | None = None
+    """How long before it, or `forever`; None: back to 1971."""
     watermark: str | None = None
     """How late a record may be, as a Spark interval such as `10 minutes`; None: no watermark."""
     partitions: int | None = None
@@ -152,6 +158,11 @@ class Definition:
     within: str | None = None
     """How far apart in event time two such records may be; None: however far."""
     comment: str | None = None
+
+    @property
+    def processing_time(self) -> bool:
+        """True when the event time is that of the batch which reads the record."""
+        return self.time is not None and not self.time.columns_read
 
     @property
     def derived(self) -> bool:

@@ -31,8 +31,10 @@ from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.spark_errors import is_data_error, query_error, short
+from mainstem.engine.times import check_expression
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
+from mainstem.vocabulary import Column
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
@@ -64,8 +66,8 @@ class Answers:
             case "ping":
                 yield {}
             case "analyse":
-                rows = self._compile(payload)
-                yield {"columns": [{"name": c.name, "type": c.type} for c in columns_of(rows)]}
+                columns = self._analyse(payload)
+                yield {"columns": [{"name": c.name, "type": c.type} for c in columns]}
             case "explain":
                 yield self._explain(payload)
             case "encode":
@@ -76,6 +78,15 @@ class Answers:
                 yield refit(self._spark, payload)
             case _:
                 raise MainstemError("BAD_REQUEST", problem=f'no such engine request: "{kind}"')
+
+    def _analyse(self, payload: dict[str, Any]) -> tuple[Column, ...]:
+        definition = _DEFINITION.validate_python(payload["definition"])
+        if definition.query is None:
+            columns = definition.columns
+        else:
+            columns = columns_of(self._compile(payload))
+        check_expression(self._spark.newSession(), definition, columns)
+        return columns
 
     def _compile(self, payload: dict[str, Any]) -> DataFrame:
         definition = _DEFINITION.validate_python(payload["definition"])

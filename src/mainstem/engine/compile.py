@@ -96,7 +96,7 @@ def compile_empty(session: SparkSession, query: Query, inputs: Sequence[Definiti
     schemas = {
         source: row_schema(source)
         if source.kind is Kind.TABLE
-        else StructType([*row_schema(source), *(metadata_field(name) for name in metadata)])
+        else StructType([*row_schema(source), *(metadata_field(source, name) for name in metadata)])
         for source in inputs
     }
     empty = {source: session.createDataFrame([], schema) for source, schema in schemas.items()}
