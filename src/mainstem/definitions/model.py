@@ -245,6 +245,14 @@ class Resume:
     location: SourceLocation
 
 
+@dataclass(frozen=True, slots=True)
+class ApplyLate:
+    """APPLY LATE name."""
+
+    name: str
+    location: SourceLocation
+
+
 class Listing(StrEnum):
     """What SHOW can list."""
 
@@ -289,4 +297,6 @@ class Explain:
     location: SourceLocation
 
 
-Statement = Create | InsertValues | Drop | Pause | Resume | Show | Describe | Select | Explain
+Statement = (
+    Create | InsertValues | Drop | Pause | Resume | ApplyLate | Show | Describe | Select | Explain
+)

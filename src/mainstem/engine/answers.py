@@ -18,6 +18,7 @@ from mainstem.config import SparkSettings
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Lane, Query
 from mainstem.definitions.state import keeps_state
+from mainstem.engine.apply_late import apply_late
 from mainstem.engine.compile import (
     columns_of,
     compile_empty,
@@ -33,7 +34,9 @@ from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.times import check_expression
 from mainstem.errors import MainstemError
+from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
+from mainstem.log.late import Ledger
 from mainstem.vocabulary import Column
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
@@ -54,11 +57,18 @@ class Answers:
     """Handles requests, each in a thread of its own; safe to call from several at once."""
 
     def __init__(
-        self, spark: SparkSession, connection: Connection, settings: SparkSettings
+        self,
+        spark: SparkSession,
+        connection: Connection,
+        settings: SparkSettings,
+        admin: Admin,
+        ledger: Ledger,
     ) -> None:
         self._spark = spark
         self._connection = connection
         self._settings = settings
+        self._admin = admin
+        self._ledger = ledger
 
     def __call__(self, kind: str, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """The reply to one request, in chunks."""
@@ -74,6 +84,8 @@ class Answers:
                 yield self._encode(payload)
             case "history":
                 yield from self._history(payload)
+            case "apply_late":
+                yield self._apply_late(payload)
             case "refit":
                 yield refit(self._spark, payload)
             case _:
@@ -164,6 +176,13 @@ class Answers:
             code = "TYPE_MISMATCH" if is_data_error(error) else "INVALID_QUERY"
             raise MainstemError(code, problem=short(error)) from None
         return {"records": [{"key": _text(r.key), "value": _text(r.value)} for r in records]}
+
+    def _apply_late(self, payload: dict[str, Any]) -> dict[str, Any]:
+        definition = _DEFINITION.validate_python(payload["definition"])
+        inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        session = flow_session(self._spark, self._settings.shuffle_partitions)
+        parts = (session, self._connection, self._admin, self._ledger)
+        return apply_late(*parts, payload["flow"], definition, inputs)
 
     def _history(self, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
         query = _QUERY.validate_python(payload["query"])

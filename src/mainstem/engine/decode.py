@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
+from mainstem.definitions.late import RECORD
 from mainstem.definitions.model import Definition
 from mainstem.definitions.state import event_time_of
 from mainstem.engine.encode import row_id
@@ -25,7 +26,6 @@ from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, METADATA_COLUMNS, Col
 
 _CORRUPT = "_corrupt"
 _FROM = "_from"
-_WHOLE = HIDDEN_PREFIX + "whole"
 _MISTAKEN = HIDDEN_PREFIX + "mistaken"
 
 _PATIENCE = {"kafkaConsumer.pollTimeoutMs": "30000", "kafka.default.api.timeout.ms": "30000"}
@@ -136,6 +136,26 @@ def read_batch(
     return _with_event_time(rows, definition, metadata)
 
 
+def read_between(
+    spark: SparkSession,
+    definition: Definition,
+    connection: Connection,
+    start: Mapping[str, Offsets],
+    end: Mapping[str, Offsets],
+    *,
+    metadata: Collection[str] = (),
+) -> DataFrame:
+    """The good rows between two positions, each with its record (`definitions.late.RECORD`).
+
+    Both positions name all partitions of the same topics.
+    """
+    where = {"subscribe": ",".join(end), **(_PATIENCE if definition.pattern else {})}
+    texts = (_offsets_text(start), _offsets_text(end))
+    raw = _load_range(spark, where, connection, metadata, *texts)
+    rows = _good_rows(_parse(raw, definition, metadata, whole=True)).drop(_MISTAKEN)
+    return _with_event_time(rows, definition, metadata)
+
+
 def read_signals(
     session: SparkSession, inputs: Sequence[Definition], connection: Connection
 ) -> DataFrame:
@@ -170,7 +190,7 @@ def bad_records(raw: DataFrame, definition: Definition) -> DataFrame:
     `mistaken` says what is wrong with the event time; NULL for one that could not be decoded.
     """
     parsed = _parse(raw, definition, (), whole=True).filter(F.col(_CORRUPT).isNotNull())
-    return parsed.select(f"{_WHOLE}.*", F.col(_MISTAKEN).alias("mistaken"))
+    return parsed.select(f"{RECORD}.*", F.col(_MISTAKEN).alias("mistaken"))
 
 
 def read_changes(
@@ -295,9 +315,9 @@ def _parse(
     if EVENT_TIME in made and definition.event_time is None:
         made.add(event_time_of(definition))
     wanted = [F.expr(_METADATA[name]).alias(name) for name in METADATA_COLUMNS if name in made]
-    kept = [_WHOLE] if whole else []
+    kept = [RECORD] if whole else []
     if whole:
-        wanted.append(F.struct(*raw.columns).alias(_WHOLE))
+        wanted.append(F.struct(*raw.columns).alias(RECORD))
     parsed = raw.select(
         _from_json(definition),
         "value",

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind, Lane
+from mainstem.engine.apply_late import corrections_of
 from mainstem.engine.compile import compile_stream, flow_session
 from mainstem.engine.decode import intake_of
 from mainstem.engine.encode import encode
@@ -36,6 +37,8 @@ from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
 from mainstem.engine.writer import BatchWriter
 from mainstem.errors import MainstemError
+from mainstem.log.late import Ledger
+from mainstem.log.producer import TransactionalProducer
 from mainstem.vocabulary import Clock, Offsets, group_of
 
 _LOG = logging.getLogger(__name__)
@@ -50,6 +53,7 @@ class FlowServices(Machinery):
 
     keeper: Keeper
     clock: Clock
+    ledger: Ledger
     in_background: Callable[[Callable[[], None]], None]
     """Runs a short piece of work in another thread, in order."""
 
@@ -136,6 +140,8 @@ class Flow:
         streams = [source for source in self.inputs if source.kind is Kind.STREAM]
         decoded = sum(self._services.keeper.kept(source.name) for source in streams)
         self.status.quarantined = decoded + self._set_aside
+        late = self._services.ledger.of(self.entry.flow_id)
+        self.status.late_waiting, self.status.late_sample = len(late.entries), late.sample
         if self.entry.definition.lane is Lane.REAL_TIME:
             return  # between its checkpoints Spark does not tell where such a flow is
         lag = 0
@@ -228,6 +234,10 @@ class Flow:
         """
         older = self._services.checkpoints.older(self.entry)
         if older:
+            # ends a correction of the old table that has not been committed
+            TransactionalProducer(
+                self._services.connection, corrections_of(self.entry.name)
+            ).close()
             self._services.admin.truncate(self.entry.definition.topic)
             self._services.admin.delete_group(group_of(self.entry.name))
         for folder in older:

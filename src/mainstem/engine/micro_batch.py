@@ -13,6 +13,7 @@ from mainstem.catalog.entry import Entry
 from mainstem.catalog.fingerprint import core_of
 from mainstem.config import SparkSettings
 from mainstem.definitions.flow import flow_kind
+from mainstem.definitions.late import late_queries
 from mainstem.definitions.model import Definition, FlowKind, Kind, Query
 from mainstem.definitions.state import OutputMode, keeps_state, output_mode
 from mainstem.engine.checkpoints import Checkpoints
@@ -20,6 +21,7 @@ from mainstem.engine.compile import compile_stream
 from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, read_stream
 from mainstem.engine.encode import encode
 from mainstem.engine.enrich import Enrichment
+from mainstem.engine.late import LateKeeper
 from mainstem.engine.set_aside import left_out
 from mainstem.engine.table_flow import Recomputation
 from mainstem.engine.tables import Tables
@@ -73,6 +75,7 @@ def start_micro_batch(
         run.making,
         watch=topics.watch if topics else None,
         gone=topics.forget_lost(machinery.spark, checkpoint) if topics else 0,
+        late=_late(entry, inputs, machinery),
     )
     query = (
         run.rows.writeStream.queryName(entry.flow_id)
@@ -84,6 +87,14 @@ def start_micro_batch(
     )
     writer.attach(query)
     return query, writer
+
+
+def _late(entry: Entry, inputs: Sequence[Definition], machinery: Machinery) -> LateKeeper | None:
+    """Who keeps records that come too late, where it can be told what they missed."""
+    queries = late_queries(entry.definition, inputs)
+    if queries is None:
+        return None
+    return LateKeeper(entry, inputs[0], queries, machinery.spark, machinery.connection)
 
 
 def _run(

@@ -134,6 +134,7 @@ class Runner:
         self._statuses.write({flow.entry.name: None}, wait=False)
 
     def _measure(self) -> None:
+        self._services.ledger.refresh()
         for flow in self._flows.values():
             flow.measure()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.definitions.model import (
+    ApplyLate,
     Create,
     Definition,
     Describe,
@@ -90,6 +91,8 @@ class Statements:
                     return _done(self._changes.pause(name, isinstance(statement, Pause)))
                 except MainstemError as error:
                     raise error.at(location) from None
+            case ApplyLate(name, location):
+                return self._apply_late(self._entry(name, location), location)
             case InsertValues():
                 return self._insert(statement)
             case Show(what):
@@ -162,6 +165,25 @@ class Statements:
             f"{count} record{'' if count == 1 else 's'} written to {entry.name}",
             {"written": count, "offsets": {str(p): o for p, o in offsets.items()}},
         )
+
+    def _apply_late(self, entry: Entry, location: Any) -> dict[str, Any]:
+        definition, catalog = entry.definition, self._catalog()
+        names = definition.query.inputs if definition.query else ()
+        inputs = [e.definition for name in names if (e := catalog.get(name))]
+        try:
+            done = self._engine.apply_late(entry.flow_id, definition, inputs)
+        except MainstemError as error:
+            raise error.at(location) from None
+        text = (
+            "no late record waits"
+            if not done["records"]
+            else (
+                f"{_count(done['records'], 'late record')} taken in: "
+                f"{_count(done['windows'], 'window')} computed again, "
+                f"{_count(done['rows'], 'row')} written"
+            )
+        )
+        return _message(f"{entry.name}: {text}", done)
 
     def _show(self, what: Listing) -> dict[str, Any]:
         catalog = self._catalog()
@@ -328,6 +350,10 @@ def _done(done: Done) -> dict[str, Any]:
     if done.plan is not None:
         detail = {"plan": plan_text(done.plan), "revision": done.plan.revision}
     return _message(done.message, detail)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _message(message: str, detail: dict[str, Any]) -> dict[str, Any]:

@@ -48,9 +48,18 @@ from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
+from mainstem.log.late import Ledger
 from mainstem.log.producer import Outgoing, Producer
 from mainstem.testing.waiting import eventually
-from mainstem.vocabulary import QUARANTINE_TOPIC, Clock, Column, Record, SystemClock, group_of
+from mainstem.vocabulary import (
+    LATE_TOPIC,
+    QUARANTINE_TOPIC,
+    Clock,
+    Column,
+    Record,
+    SystemClock,
+    group_of,
+)
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _LONGEST_RUN_SECONDS = 120
@@ -87,7 +96,10 @@ class Driver:
 
     def __post_init__(self) -> None:
         self._settings = SparkSettings()
-        self._answers = Answers(self.spark, self.connection, self._settings)
+        self._ledger = Ledger(self.connection, self.admin)
+        self._answers = Answers(
+            self.spark, self.connection, self._settings, self.admin, self._ledger
+        )
         self._reports: list[Report] = []
         self._topics: set[str] = set()
         checkpoints = Checkpoints(self.spark, str(self.folder))
@@ -221,6 +233,24 @@ class Driver:
             for record in self.records(QUARANTINE_TOPIC)
             if (dict(record.headers).get("topic") or b"").startswith(mine)
         ]
+
+    def late(self, name: str) -> list[dict[str, Any]]:
+        """The records that came too late for a flow and wait in the ledger."""
+        self._settle(LATE_TOPIC)
+        self._ledger.refresh()
+        return [entry for _, entry in self._ledger.of(self.entry(name).flow_id).entries]
+
+    def apply_late(self, name: str) -> dict[str, Any]:
+        """Corrects a table by the records that came too late."""
+        self._settle(LATE_TOPIC)
+        entry = self.entry(name)
+        query = entry.definition.query
+        payload = {
+            "flow": entry.flow_id,
+            "definition": _dump(entry.definition),
+            "inputs": [_dump(self.entry(n).definition) for n in query.inputs] if query else [],
+        }
+        return next(iter(self._answers("apply_late", payload)))
 
     def history(self, query: Query) -> list[list[Any]]:
         """The rows of a query over the log."""
