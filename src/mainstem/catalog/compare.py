@@ -16,9 +16,9 @@ def differences(old: Definition, new: Definition) -> list[str]:
     columns = _column_changes(old, new)
     if columns:
         found.append(f"columns changed ({columns})")
-    for part in ("retention", "comment", "trigger", "partitions"):
+    for part in ("retention", "comment", "trigger", "partitions", "idle_timeout"):
         if getattr(old, part) != getattr(new, part):
-            found.append(f"{part} changed")
+            found.append(f"{part.replace('_', ' ')} changed")
     return found
 
 

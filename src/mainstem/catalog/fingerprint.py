@@ -2,7 +2,8 @@
 
 A fingerprint has three parts, `own.inputs.options`: the object by its own text, what it depends on
 in its inputs and Python functions, and the options that are taken over while it runs (retention,
-comment, trigger, partitions). A changed first or second part needs the flow to change.
+comment, trigger, partitions, idle time-out). A changed first or second part needs the flow to
+change.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
         **own_parts(definition),
         "columns": None if definition.query else _columns(definition),
     }
-    options = {
+    options: dict[str, Any] = {
         "retention": definition.retention,
         "comment": definition.comment,
         "trigger": definition.trigger,
         "partitions": definition.partitions,
     }
+    if definition.idle_timeout is not None:
+        options["idle timeout"] = definition.idle_timeout
     return f"{_hash(own)}.{_of_inputs(inputs, definition)}.{_hash(options)}"
 
 

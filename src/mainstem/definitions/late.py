@@ -16,6 +16,7 @@ from mainstem.definitions.calls import closing_bracket
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.lexer import T, Token
 from mainstem.definitions.model import Definition, Kind, Lane, Query
+from mainstem.definitions.options import milliseconds
 from mainstem.definitions.query import reparse
 from mainstem.definitions.relations import apply_edits, relations
 from mainstem.definitions.state import event_time_of
@@ -38,6 +39,36 @@ class LateQueries:
     """The flow's rows with their windows; filters over the aggregate are hidden columns."""
 
 
+@dataclass(frozen=True, slots=True)
+class WindowSteps:
+    """Length of the windows of a flow, and how far apart they begin, in milliseconds."""
+
+    size: int
+    slide: int
+    offset: int = 0
+
+    def next_end(self, watermark: int) -> int:
+        """The end of the first window that is not closed at a watermark."""
+        return watermark + self.slide - (watermark - self.offset - self.size) % self.slide
+
+
+def window_steps(definition: Definition, inputs: Sequence[Definition]) -> WindowSteps | None:
+    """The windows over the event time of a query; None when it has none, or of several kinds."""
+    query = definition.query
+    if query is None or not query.aggregates:
+        return None
+    times = {event_time_of(source).lower() for source in inputs}
+    window = _window(reparse(query), {*times, EVENT_TIME})
+    if window is None:
+        return None
+    literals = [token.value for token in window if token.kind is T.STRING]
+    lengths = [length for text in literals if (length := milliseconds(text)) is not None]
+    if not literals or len(lengths) != len(literals):
+        return None
+    size, slide, offset = (*lengths, *([lengths[0]] if len(lengths) == 1 else []), 0)[:3]
+    return WindowSteps(size, slide, offset)
+
+
 def late_queries(definition: Definition, inputs: Sequence[Definition]) -> LateQueries | None:
     """The queries for a flow whose windows can be told; None for all others."""
     query = definition.query
@@ -50,9 +81,10 @@ def late_queries(definition: Definition, inputs: Sequence[Definition]) -> LateQu
     single = len(list(tree.find_all(exp.Select))) == 1 and len(list(relations(tree))) == 1
     if not isinstance(tree, exp.Select) or not single or inputs[0].processing_time:
         return None
-    window = _window(parsed, {event_time_of(inputs[0]).lower(), EVENT_TIME})
-    if window is None or _grouped_by(tree, event_time_of(inputs[0])):
+    call = _window(parsed, {event_time_of(inputs[0]).lower(), EVENT_TIME})
+    if call is None or _grouped_by(tree, event_time_of(inputs[0])):
         return None
+    window = parsed.text[call[0].start : call[-1].end]
     start = parsed.clause(tree.args["from_"], "FROM")
     end = parsed.clause(tree.args["group"], "GROUP")
     belongs = f"SELECT {window} AS {WINDOW}, {RECORD} {query.text[start:end]}"
@@ -63,8 +95,8 @@ def late_queries(definition: Definition, inputs: Sequence[Definition]) -> LateQu
     return LateQueries(replace(query, text=belongs), replace(query, text=groups))
 
 
-def _window(parsed: Parsed, times: set[str]) -> str | None:
-    """The text of the only window call, when it is over the event time."""
+def _window(parsed: Parsed, times: set[str]) -> list[Token] | None:
+    """The tokens of the only window call, when it is over the event time."""
     found: dict[str, list[Token]] = {}
     for index, token in enumerate(parsed.tokens[:-1]):
         called = parsed.tokens[index + 1].text == "("
@@ -81,7 +113,7 @@ def _window(parsed: Parsed, times: set[str]) -> str | None:
     plain = len(argument) == 2 * len(names) - 1 <= 3  # `at` or `s.at`, not an expression
     if inside[0].upper != "WINDOW" or not plain or names[-1].name.lower() not in times:
         return None
-    return parsed.text[inside[0].start : inside[-1].end]
+    return inside
 
 
 def _grouped_by(tree: exp.Select, time: str) -> bool:

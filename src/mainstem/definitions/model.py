@@ -141,6 +141,8 @@ class Definition:
     """How long after its own time stamp a record's event time may be, or `forever`; None: a day."""
     max_behind: str | None = None
     """How long before it, or `forever`; None: back to 1971."""
+    idle_timeout: str | None = None
+    """How long a stream may be quiet until its time goes on with the clock; None: it waits."""
     watermark: str | None = None
     """How late a record may be, as a Spark interval such as `10 minutes`; None: no watermark."""
     partitions: int | None = None

@@ -25,7 +25,7 @@ _INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([A-Za-z]+)\s*")
 
 _DECLARED = {"format", "key", "comment"}
 _TOPIC = {"topic", "partitions", "retention"}
-_TIMES = {"event_time", "watermark", "max_ahead", "max_behind"}
+_TIMES = {"event_time", "watermark", "max_ahead", "max_behind", "idle_timeout"}
 _FLOW = {"latency", "trigger", "start"}
 _DERIVED_STREAM = {"deduplicate", "within"}
 
@@ -115,6 +115,10 @@ def settings(
         advice = "Add deduplicate = '...' with the columns that make a record the same."
         problem = "there is nothing to be deduplicated"
         raise invalid(source, "within", options["within"], problem, advice)
+    if "idle_timeout" in fields and "watermark" not in fields:
+        advice = "Add watermark = '...': how late a record may be."
+        problem = "there is no watermark that could go on"
+        raise invalid(source, "idle_timeout", options["idle_timeout"], problem, advice)
     return fields
 
 
@@ -136,7 +140,7 @@ def _field(source: Source, name: str, option: Option) -> dict[str, Any]:
             return {name: names}
         case "watermark" | "trigger":
             return {name: _interval(source, name, option)}
-        case "within":
+        case "within" | "idle_timeout":
             return {name: _interval(source, name, option, least=1)}
         case "retention" | "max_ahead" | "max_behind":
             forever = value.strip().lower() == "forever"

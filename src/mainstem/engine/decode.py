@@ -83,7 +83,11 @@ def mentioned_metadata(columns_read: Collection[str]) -> tuple[str, ...]:
 
 
 def intake_of(definition: Definition) -> str:
-    """Name of the observation of an input: how many records are bad, and the newest record time."""
+    """Name of the observation of an input.
+
+    How many records are `bad`, the `newest` record time, and the newest `event_time` (in
+    milliseconds) where the flow has a watermark.
+    """
     return f"intake of {definition.name}"
 
 
@@ -112,11 +116,11 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
     if intake.observed:
         # the observation also keeps Spark from pushing the query's filter below the JSON parser,
         # which would parse every record twice
-        parsed = parsed.observe(
-            intake_of(definition),
-            F.count(_CORRUPT).alias("bad"),
-            F.max("_time").alias("newest"),
-        )
+        seen = [F.count(_CORRUPT).alias("bad"), F.max("_time").alias("newest")]
+        if intake.watermark and definition.watermark:
+            time = F.unix_millis(_event_time(definition).cast("timestamp"))
+            seen.append(F.max(F.when(F.col(_CORRUPT).isNull(), time)).alias("event_time"))
+        parsed = parsed.observe(intake_of(definition), *seen)
     rows = _good_rows(parsed)
     if intake.watermark and definition.watermark:
         rows = rows.withWatermark(event_time_of(definition), definition.watermark)

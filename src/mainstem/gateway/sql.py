@@ -33,6 +33,7 @@ from mainstem.definitions.to_postgres import to_postgres
 from mainstem.errors import MainstemError
 from mainstem.gateway.changes import Changes, Done, plan_text, unknown
 from mainstem.gateway.engine import Engine
+from mainstem.gateway.waiting import why_open
 from mainstem.gateway.writer import Writer
 from mainstem.log.admin import Admin
 from mainstem.views.pull import Parameters, Pull
@@ -245,23 +246,28 @@ class Statements:
         match target:
             case str():
                 entry = self._entry(target, statement.location)
-                return self._explain_flow(entry.definition)
+                return self._explain_flow(entry.definition, self._statuses().get(entry.name, {}))
             case Create(definition):
                 return self._explain_flow(definition)
             case Select():
                 return self._explain_select(target)
 
-    def _explain_flow(self, definition: Definition) -> dict[str, Any]:
+    def _explain_flow(
+        self, definition: Definition, status: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """How a flow runs; with its `status`, also what its windows wait for."""
         query = definition.query
         if query is None:
             raise MainstemError("NO_FLOW", location=definition.location, name=definition.name)
         catalog = self._catalog()
         inputs = [e.definition for name in query.inputs if (e := catalog.get(name))]
         told = self._engine.explain(definition, inputs)
+        told["waiting"] = [] if status is None else why_open(definition, inputs, status)
         lines = [
             f"flow {definition.name}: {told['kind']}, {told['lane']}",
             *(f"  {reason}" for reason in told["reasons"]),
             f"reads {', '.join(query.inputs)}; writes topic {definition.topic}",
+            *(f"  {line}" for line in told["waiting"]),
             told["plan"].rstrip(),
         ]
         return _message("\n".join(lines), told)
