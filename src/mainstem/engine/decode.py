@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StringType, StructField, StructType
+from pyspark.sql.types import AtomicType, DataType, StringType, StructField, StructType
 
 from mainstem.definitions.late import RECORD
 from mainstem.definitions.model import Definition
@@ -228,7 +228,7 @@ def read_changes(
         value = row.getField(made.name)
         if made.name in definition.key:
             from_key = keys.getField(made.name)
-            if len(definition.key) == 1:
+            if len(definition.key) == 1 and isinstance(made.dataType, AtomicType):
                 plain = F.col("_key_text").try_cast(made.dataType)
                 from_key = F.when(F.col("_key_text").startswith("{"), from_key).otherwise(plain)
             value = F.coalesce(value, from_key)

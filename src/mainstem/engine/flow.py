@@ -176,7 +176,7 @@ class Flow:
 
     def _let_time_go_on(self, read: set[str]) -> None:
         now = self._services.clock.now()
-        self.status.streams = self._times.status(now)
+        self.status.streams = self._times.status()
         # an empty state has no window that could close
         if self._query is not None and self._times.can_idle and self.status.state_rows:
             move_watermark(self._query, self._times, now, read)

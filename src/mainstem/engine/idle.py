@@ -83,14 +83,13 @@ class StreamTimes:
         moved = bool(wanted and steps) and min(wanted) - current >= min(steps)
         return min(wanted) if moved else None
 
-    def status(self, now: float) -> dict[str, dict[str, Any]]:
-        """By stream: its newest event time and own watermark in milliseconds, and its silence."""
+    def status(self) -> dict[str, dict[str, Any]]:
+        """By stream: its newest event time and own watermark in milliseconds, and its last news."""
         return {
             name: {
                 "event_time": seen.newest,
                 "watermark": None if seen.newest is None else seen.newest - seen.delay,
-                "silent_seconds": round(now - seen.arrived),
-                "idle_timeout_seconds": None if seen.timeout is None else seen.timeout / 1000,
+                "arrived_at": seen.arrived,
             }
             for name, seen in self._seen.items()
         }

@@ -10,8 +10,7 @@ it: the batch runs again, and the token says that the ledger has its late record
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import groupby
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -21,31 +20,15 @@ from mainstem.catalog.entry import Entry
 from mainstem.definitions.late import RECORD, WINDOW, LateQueries
 from mainstem.definitions.model import Definition
 from mainstem.engine.compile import compile_range
+from mainstem.engine.passed import Passed, behind
 from mainstem.engine.status import iso
 from mainstem.log.connection import Connection
 from mainstem.log.late import late_entry
-from mainstem.log.task_writer import Rows, TaskWrite, write_task
-from mainstem.vocabulary import COMMITS_TOPIC, LATE_TOPIC, Offsets, Record
+from mainstem.log.task_writer import Rows, write_task
+from mainstem.vocabulary import LATE_TOPIC, Record
 
 TIME_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 _FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value")
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """A batch that is written, and not yet committed by Spark."""
-
-    batch_id: int
-    start: Mapping[str, Offsets]
-    """By topic; one that is missing was read from its beginning."""
-    end: Mapping[str, Offsets]
-    watermark: int
-    """What had passed before the batch, in milliseconds: older windows are closed."""
-    dropped: int
-    """How many rows Spark dropped; a row may stand for several records."""
-    recovering: bool
-    """True when the batch may have been written before: then Spark may not have counted."""
-    epoch: str
 
 
 class LateKeeper:
@@ -68,19 +51,11 @@ class LateKeeper:
 
     def __call__(self, batch: Passed) -> None:
         """Writes the batch's late records to the ledger, unless they are there."""
-        if batch.watermark <= 0 or not (batch.dropped or batch.recovering):
+        looked_for = batch.dropped or batch.recovering
+        if batch.watermark <= 0 or not batch.end or not looked_for:
             return
         flow = self._entry.flow_id
-        task = TaskWrite(
-            flow=flow,
-            task="late",
-            batch_id=batch.batch_id,
-            topic=LATE_TOPIC,
-            tokens_topic=COMMITS_TOPIC,
-            previous_batch=self._last,
-            recovering=batch.recovering,
-            epoch=batch.epoch,
-        )
+        task = behind(flow, "late", LATE_TOPIC, batch, self._last)
         entries = list(self._entries(batch))
         rows = Rows(None, [flow.encode()] * len(entries), entries)
         if write_task(self._connection.to_dict(), task, [rows]).wrote:

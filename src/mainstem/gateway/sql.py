@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -262,7 +263,9 @@ class Statements:
         catalog = self._catalog()
         inputs = [e.definition for name in query.inputs if (e := catalog.get(name))]
         told = self._engine.explain(definition, inputs)
-        told["waiting"] = [] if status is None else why_open(definition, inputs, status)
+        told["waiting"] = (
+            [] if status is None else why_open(definition, inputs, status, time.time())
+        )
         lines = [
             f"flow {definition.name}: {told['kind']}, {told['lane']}",
             *(f"  {reason}" for reason in told["reasons"]),

@@ -15,24 +15,27 @@ _NONE = "1970-01-01"
 
 
 def why_open(
-    definition: Definition, inputs: Sequence[Definition], status: Mapping[str, Any]
+    definition: Definition, inputs: Sequence[Definition], status: Mapping[str, Any], now: float
 ) -> list[str]:
-    """What a flow with a watermark waits for, by its last status; empty for any other flow."""
+    """What a flow with a watermark waits for, by its last status; empty for any other flow.
+
+    `now` is the clock's time, for which the silence of a stream is told.
+    """
     timed = [s for s in inputs if s.kind is Kind.STREAM and s.watermark is not None]
     if not timed or not keeps_state(definition, inputs):
         return []
     said = str(status.get("watermark") or "")
-    now = None if not said or said.startswith(_NONE) else _milliseconds(said)
-    if now is None:
+    watermark = None if not said or said.startswith(_NONE) else _milliseconds(said)
+    if watermark is None:
         lines = ["no watermark yet: windows close when all streams had records"]
     else:
-        lines = [f"the watermark is {_iso(now)}: windows that end by then are closed"]
+        lines = [f"the watermark is {_iso(watermark)}: windows that end by then are closed"]
     seen: Mapping[str, dict[str, Any]] = status.get("streams") or {}
     slowest = _slowest({s.name: seen.get(s.name, {}).get("watermark") for s in timed})
-    lines += [_stream(s, seen.get(s.name, {}), s.name in slowest) for s in timed]
+    lines += [_stream(s, seen.get(s.name, {}), s.name in slowest, now) for s in timed]
     steps = window_steps(definition, inputs)
-    if steps is not None and now is not None:
-        lines.append(_next(steps, now, timed))
+    if steps is not None and watermark is not None:
+        lines.append(_next(steps, watermark, timed))
     return lines
 
 
@@ -45,8 +48,9 @@ def _slowest(watermarks: Mapping[str, int | None]) -> list[str]:
     return unknown or [name for name, at in watermarks.items() if at == min(known)]
 
 
-def _stream(source: Definition, seen: Mapping[str, Any], holds: bool) -> str:
-    newest, silent = seen.get("event_time"), seen.get("silent_seconds")
+def _stream(source: Definition, seen: Mapping[str, Any], holds: bool, now: float) -> str:
+    newest, arrived = seen.get("event_time"), seen.get("arrived_at")
+    silent = None if arrived is None else max(0, round(now - arrived))
     words = f"{source.name}: "
     if newest is None:
         words += "no record since the flow was started"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing
 from mainstem.vocabulary import LATE_TOPIC, Record
 
+_REMEMBERED = ("topic", "partition", "offset", "windows", "watermark")
 Window = tuple[str, str]
 """Start and end, ISO 8601 in UTC."""
 
@@ -63,7 +65,7 @@ class LateRecords:
     """What waits in the ledger for one flow."""
 
     entries: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-    """Offset in the ledger and entry, oldest first."""
+    """Offset in the ledger and entry without the record's content, oldest first."""
 
     @property
     def windows(self) -> set[Window]:
@@ -75,9 +77,7 @@ class LateRecords:
         """Where the newest of them is and what it missed, without its content."""
         if not self.entries:
             return None
-        _, entry = self.entries[-1]
-        shown = ("topic", "partition", "offset", "windows", "watermark")
-        return {name: entry[name] for name in shown}
+        return self.entries[-1][1]
 
 
 class Ledger:
@@ -107,14 +107,22 @@ class Ledger:
         with self._lock:
             return LateRecords(list(self._waiting.get(flow, LateRecords()).entries))
 
+    def mine(self, document: Mapping[str, Any]) -> bool:
+        """True for what is to be read: all of it, here."""
+        return True
+
     def _take(self, record: Record) -> None:
         document = json.loads(record.value or b"{}")
+        if not self.mine(document):
+            return
         waiting = self._waiting.setdefault(document.get("flow", ""), LateRecords())
         if "applied" in document:
             done = int(document["applied"])
             waiting.entries = [item for item in waiting.entries if item[0] >= done]
         elif "windows" in document:
-            waiting.entries.append((record.offset, document))
+            # what came late is in the log; here it is only counted and looked up
+            kept = {name: document[name] for name in _REMEMBERED}
+            waiting.entries.append((record.offset, kept))
 
 
 def _text(data: bytes | None) -> str | None:

@@ -96,7 +96,7 @@ class Driver:
 
     def __post_init__(self) -> None:
         self._settings = SparkSettings()
-        self._ledger = Ledger(self.connection, self.admin)
+        self._ledger = _CaseLedger(self.connection, self.admin, self.prefix)
         self._answers = Answers(
             self.spark, self.connection, self._settings, self.admin, self._ledger
         )
@@ -355,6 +355,18 @@ class Driver:
         """The flows, each behind those that write what it reads."""
         definitions = order((e.definition for e in self.catalog.entries.values()), {})
         return [self.entry(d.name) for d in definitions if d.derived]
+
+
+class _CaseLedger(Ledger):
+    """The ledger of late data without what other cases have left in it."""
+
+    def __init__(self, connection: Connection, admin: Admin, prefix: str) -> None:
+        super().__init__(connection, admin)
+        self._prefix = prefix
+
+    def mine(self, document: Mapping[str, Any]) -> bool:
+        """True for entries of this case's topics."""
+        return str(document.get("topic", self._prefix)).startswith(self._prefix)
 
 
 class _Facts:

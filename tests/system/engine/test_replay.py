@@ -70,7 +70,7 @@ def test_a_late_record_is_kept_once_whatever_fails(
     assert driver.late("t") == []
     driver.run()
     kept = driver.late("t")
-    assert sorted(entry["value"][7:9] for entry in kept) == ["13", "14", "15"]
+    assert len({(entry["partition"], entry["offset"]) for entry in kept}) == len(kept) == 3
     replay_last(driver)
     assert driver.late("t") == kept
 

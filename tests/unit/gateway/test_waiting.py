@@ -12,6 +12,7 @@ from mainstem.gateway.waiting import why_open
 NINE = 1_767_258_000_000
 """2026-01-01T09:00:00Z."""
 MINUTE = 60_000
+NOW = 1_800_000_000.0
 
 
 def made(text: str) -> Definition:
@@ -28,8 +29,7 @@ def seen(newest: int, silent: int) -> dict[str, Any]:
     return {
         "event_time": newest,
         "watermark": newest - 10 * MINUTE,
-        "silent_seconds": silent,
-        "idle_timeout_seconds": None,
+        "arrived_at": NOW - silent,
     }
 
 
@@ -43,7 +43,7 @@ def test_one_stream() -> None:
         "watermark": "2026-01-01T09:05:00.000Z",
         "streams": {"a": seen(NINE + 15 * MINUTE, 35)},
     }
-    first, about, following = why_open(HOURLY, [stream("a")], status)
+    first, about, following = why_open(HOURLY, [stream("a")], status, NOW)
     assert "09:05:00.000Z" in first
     assert "09:15:00.000Z" in about
     assert "silent for 35 s" in about
@@ -60,7 +60,7 @@ def test_the_idle_time_out() -> None:
             "watermark": "2026-01-01T09:05:00Z",
             "streams": {"a": seen(NINE + 15 * MINUTE, silent)},
         }
-        assert why_open(HOURLY, [source], status)[1].endswith(words)
+        assert why_open(HOURLY, [source], status, NOW)[1].endswith(words)
 
 
 def test_the_slowest_of_two_streams_holds_the_watermark() -> None:
@@ -73,20 +73,24 @@ def test_the_slowest_of_two_streams_holds_the_watermark() -> None:
         "watermark": "2026-01-01T09:00:00Z",
         "streams": {"a": seen(NINE + 10 * MINUTE, 500), "b": seen(NINE + 90 * MINUTE, 1)},
     }
-    told = why_open(joined, inputs, status)
+    told = why_open(joined, inputs, status, NOW)
     assert [("holds" in line) for line in told] == [False, True, False]
     del status["streams"]["b"]  # type: ignore[attr-defined]
-    assert [("holds" in line) for line in why_open(joined, inputs, status)] == [False, False, True]
+    assert [("holds" in line) for line in why_open(joined, inputs, status, NOW)] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_before_the_first_record_and_without_windows() -> None:
-    told = why_open(HOURLY, [stream("a")], {"watermark": "1970-01-01T00:00:00.000Z"})
+    told = why_open(HOURLY, [stream("a")], {"watermark": "1970-01-01T00:00:00.000Z"}, NOW)
     assert told[0].startswith("no watermark yet")
     assert "no record" in told[1]
     plain = made("CREATE STREAM t AS SELECT id FROM a")
-    assert why_open(plain, [stream("a")], {}) == []
+    assert why_open(plain, [stream("a")], {}, NOW) == []
     untimed = made("CREATE STREAM a (id INT, at TIMESTAMP)")
-    assert why_open(HOURLY, [untimed], {}) == []
+    assert why_open(HOURLY, [untimed], {}, NOW) == []
 
 
 def test_the_steps_of_windows() -> None:
