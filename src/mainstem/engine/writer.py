@@ -214,7 +214,7 @@ class BatchWriter:
         crash_point("after_batch", self._flow, batch_id)
         states = (n for n in _nodes(self._plan()) if n.getClass().getSimpleName() == _STATE)
         state = next(states, None)
-        if state is None:  # Spark left it out of a batch without rows
+        if state is None:  # nothing is kept for the next batch, so nothing is late
             return
         watermark = state.eventTimeWatermarkForLateEvents()
         start: dict[str, Offsets] = {}

@@ -94,12 +94,15 @@ class Ledger:
         """Reads what was committed since the last time."""
         with self._lock:
             ends = self._admin.all_end_offsets([LATE_TOPIC]).get(LATE_TOPIC, {})
-            begins = self._position or self._admin.all_begin_offsets([LATE_TOPIC])[LATE_TOPIC]
+            begins = self._position or self._admin.all_begin_offsets([LATE_TOPIC]).get(
+                LATE_TOPIC, {}
+            )
             if ends == begins:
                 return
             for records in read_range(self._connection, LATE_TOPIC, begins, ends):
                 for record in records:
                     self._take(record)
+                    self._position[record.partition] = record.offset + 1
             self._position = dict(ends)
 
     def of(self, flow: str) -> LateRecords:
