@@ -16,6 +16,7 @@ STATUS_TOPIC = INTERNAL_PREFIX + "status"
 COMMITS_TOPIC = INTERNAL_PREFIX + "commits"
 QUARANTINE_TOPIC = INTERNAL_PREFIX + "quarantine"
 QUARANTINE_STATES_TOPIC = INTERNAL_PREFIX + "quarantine.states"
+LATE_TOPIC = INTERNAL_PREFIX + "late"
 REQUESTS_TOPIC = INTERNAL_PREFIX + "requests"
 REPLIES_TOPIC = INTERNAL_PREFIX + "replies"
 
@@ -28,6 +29,11 @@ METADATA_COLUMNS: dict[str, str] = {
     "_headers": "array<struct<key:string,value:binary>>",
 }
 """Columns that every stream has beside its own, and their Spark types."""
+
+EVENT_TIME = "_event_time"
+"""A stream's event time, however it is declared: a column for Spark's eyes only."""
+RESERVED_COLUMNS = (*METADATA_COLUMNS, EVENT_TIME)
+"""Names that no column of a stream or table may have."""
 
 HIDDEN_PREFIX = "_mainstem_"
 """Columns with such names exist inside the engine only."""

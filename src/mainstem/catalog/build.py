@@ -40,7 +40,10 @@ class Analyser(Protocol):
     """Knows what columns a query has: the engine."""
 
     def analyse(self, definition: Definition, inputs: Sequence[Definition]) -> tuple[Column, ...]:
-        """The output columns; raises an error with a place inside the query's text."""
+        """The output columns; raises an error with a place inside the query's text.
+
+        A declared object without a query is asked about when its event time is an expression.
+        """
         ...
 
 
@@ -206,6 +209,8 @@ class _Planner:
             check_flow(definition, inputs)
             columns = self.analyser.analyse(definition, inputs)
             definition = resolve(definition, columns, inputs)
+        elif definition.time is not None:
+            self.analyser.analyse(definition, ())
         self.resolved[definition.name.lower()] = definition
         return definition
 

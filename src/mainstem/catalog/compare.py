@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mainstem.catalog.fingerprint import function_versions, own_parts
+from mainstem.catalog.fingerprint import function_versions, own_parts, time_of
 from mainstem.definitions.model import Definition
 
 
@@ -16,9 +16,9 @@ def differences(old: Definition, new: Definition) -> list[str]:
     columns = _column_changes(old, new)
     if columns:
         found.append(f"columns changed ({columns})")
-    for part in ("retention", "comment", "trigger", "partitions"):
+    for part in ("retention", "comment", "trigger", "partitions", "idle_timeout"):
         if getattr(old, part) != getattr(new, part):
-            found.append(f"{part} changed")
+            found.append(f"{part.replace('_', ' ')} changed")
     return found
 
 
@@ -27,7 +27,7 @@ def changed_columns(old: Definition, new: Definition) -> set[str]:
     before = {column.name.lower(): column for column in old.columns}
     after = {column.name.lower(): column for column in new.columns}
     touched = {name for name, column in before.items() if after.get(name) != column}
-    if (old.event_time, old.watermark) != (new.event_time, new.watermark):
+    if time_of(old) != time_of(new) or old.watermark != new.watermark:
         touched |= {(d.event_time or "_timestamp").lower() for d in (old, new)}
     return touched
 

@@ -2,7 +2,8 @@
 
 A fingerprint has three parts, `own.inputs.options`: the object by its own text, what it depends on
 in its inputs and Python functions, and the options that are taken over while it runs (retention,
-comment, trigger, partitions). A changed first or second part needs the flow to change.
+comment, trigger, partitions, idle time-out). A changed first or second part needs the flow to
+change.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
         **own_parts(definition),
         "columns": None if definition.query else _columns(definition),
     }
-    options = {
+    options: dict[str, Any] = {
         "retention": definition.retention,
         "comment": definition.comment,
         "trigger": definition.trigger,
         "partitions": definition.partitions,
     }
+    if definition.idle_timeout is not None:
+        options["idle timeout"] = definition.idle_timeout
     return f"{_hash(own)}.{_of_inputs(inputs, definition)}.{_hash(options)}"
 
 
@@ -47,7 +50,7 @@ def own_parts(definition: Definition) -> dict[str, Any]:
         "kind": definition.kind,
         "topic": definition.topic,
         "key": [name.lower() for name in definition.key],
-        "event time": definition.event_time.lower() if definition.event_time else None,
+        "event time": time_of(definition),
         "watermark": definition.watermark,
         "latency": definition.lane,
         "query": definition.query.canonical if definition.query else None,
@@ -65,7 +68,7 @@ def decoding(definition: Definition) -> str:
             "topic": definition.topic,
             "columns": _columns(definition),
             "key": definition.key,
-            "event_time": definition.event_time,
+            "event_time": time_of(definition),
             "watermark": definition.watermark,
         }
     )
@@ -80,6 +83,14 @@ def function_versions(definition: Definition) -> dict[str, str]:
 def _of_inputs(inputs: Sequence[Definition], definition: Definition) -> str:
     called = [f"{name} {version}" for name, version in function_versions(definition).items()]
     return _hash(sorted([*(decoding(source) for source in inputs), *called]))
+
+
+def time_of(definition: Definition) -> Any:
+    """Where the event time comes from, and its bounds if there are any."""
+    name = definition.event_time.lower() if definition.event_time else None
+    said = definition.time.canonical if definition.time else name
+    bounds = [definition.max_ahead, definition.max_behind]
+    return [said, *bounds] if any(bounds) else said
 
 
 def _columns(definition: Definition) -> list[list[str]]:

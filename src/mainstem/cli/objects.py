@@ -28,6 +28,7 @@ _COLUMNS = (
     "batch_seconds",
     "restarts",
     "quarantined",
+    "late",
 )
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -74,6 +75,7 @@ def show_status(session: Session, document: dict[str, Any]) -> None:
             flow.get("batch_seconds"),
             flow.get("restarts"),
             flow.get("quarantined"),
+            flow.get("late_waiting"),
         )
         for flow in document["flows"]
     ]
@@ -86,6 +88,13 @@ def show_status(session: Session, document: dict[str, Any]) -> None:
     for flow in document["flows"]:
         if flow.get("error"):
             session.warn(f"{flow['flow']}: {render_problem(flow['error'])}")
+        late = flow.get("late_sample")
+        if late:
+            count, (start, end) = flow["late_waiting"], late["windows"][-1]
+            session.warn(
+                f"{flow['flow']}: {count} came too late, the newest for the window from {start} "
+                f"to {end}; see `mainstem sql 'APPLY LATE {flow['flow']}'`"
+            )
     kept = (document.get("quarantine") or {}).get("records")
     if kept:
         session.warn(f"{kept} records are held in quarantine; see `mainstem quarantine list`")

@@ -14,10 +14,10 @@ from mainstem.cli.context import Session
 from mainstem.errors import MainstemError
 
 KEYWORDS = (
-    "AND", "AS", "ASC", "BETWEEN", "BY", "CASCADE", "CASE", "CAST", "CREATE", "DESC", "DESCRIBE",
-    "DISTINCT", "DROP", "ELSE", "EMIT CHANGES", "END", "EXPLAIN", "FROM", "GROUP BY", "HAVING",
-    "IF EXISTS", "IF NOT EXISTS", "IN", "INSERT INTO", "IS NULL", "JOIN", "LIKE", "LIMIT", "NOT",
-    "NULL", "ON", "OR", "ORDER BY", "PAUSE", "PRIMARY KEY", "RESUME", "SELECT", "SHOW FLOWS",
+    "AND", "APPLY LATE", "AS", "ASC", "BETWEEN", "BY", "CASCADE", "CASE", "CAST", "CREATE", "DESC",
+    "DESCRIBE", "DISTINCT", "DROP", "ELSE", "EMIT CHANGES", "END", "EXPLAIN", "FROM", "GROUP BY",
+    "HAVING", "IF EXISTS", "IF NOT EXISTS", "IN", "INSERT INTO", "IS NULL", "JOIN", "LIKE", "LIMIT",
+    "NOT", "NULL", "ON", "OR", "ORDER BY", "PAUSE", "PRIMARY KEY", "RESUME", "SELECT", "SHOW FLOWS",
     "SHOW FUNCTIONS", "SHOW STREAMS", "SHOW TABLES", "SHOW TOPICS", "STREAM", "TABLE", "THEN",
     "UNION ALL", "VALUES", "WHEN", "WHERE", "WITH",
 )  # fmt: skip

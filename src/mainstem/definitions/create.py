@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mainstem.definitions.cursor import Cursor
+from mainstem.definitions.event_time import TIME_TYPES, read_event_time
 from mainstem.definitions.flow import check_query, table_key
 from mainstem.definitions.keywords import words
 from mainstem.definitions.lexer import Source
@@ -21,8 +22,6 @@ from mainstem.vocabulary import Column
 _OTHER_OBJECTS = words(
     "FUNCTION TEMPORARY TEMP VIEW DATABASE SCHEMA EXTERNAL GLOBAL MATERIALIZED CATALOG"
 )
-TIME_TYPES = ("timestamp", "timestamp_ntz")
-"""Types that an event time can have."""
 
 
 @dataclass(slots=True)
@@ -71,6 +70,7 @@ def read_create(cursor: Cursor) -> Create:
             advice="Leave the list out; the columns come from the query.",
         )
     fields = settings(source, options, kind, derived, wildcard=pattern is not None)
+    fields |= read_event_time(source, options, fields.pop("event_time", None))
     key = _key(source, name, body, options, fields.pop("key", ()))
     common: dict[str, Any] = {
         "name": name,
@@ -250,7 +250,7 @@ def _declared(
                 suggestion=did_you_mean(column, names),
             )
     event_time = common.get("event_time")
-    if event_time is not None:
+    if event_time is not None and "time" not in common:
         column_of_time = known.get(event_time.lower())
         if column_of_time is None or column_of_time.type not in TIME_TYPES:
             raise source.error(

@@ -18,6 +18,7 @@ STATEMENT_WORDS = (
     "DROP",
     "PAUSE",
     "RESUME",
+    "APPLY",
     "SHOW",
     "DESCRIBE",
     "EXPLAIN",

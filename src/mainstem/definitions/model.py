@@ -135,6 +135,14 @@ class Definition:
     query: Query | None = None
     event_time: str | None = None
     """Column that carries the event time; None means the record's own time stamp."""
+    time: Query | None = None
+    """`SELECT expression`, when the event time is that of the record's columns, or of the batch."""
+    max_ahead: str | None = None
+    """How long after its own time stamp a record's event time may be, or `forever`; None: a day."""
+    max_behind: str | None = None
+    """How long before it, or `forever`; None: back to 1971."""
+    idle_timeout: str | None = None
+    """How long a stream may be quiet until its time goes on with the clock; None: it waits."""
     watermark: str | None = None
     """How late a record may be, as a Spark interval such as `10 minutes`; None: no watermark."""
     partitions: int | None = None
@@ -152,6 +160,11 @@ class Definition:
     within: str | None = None
     """How far apart in event time two such records may be; None: however far."""
     comment: str | None = None
+
+    @property
+    def processing_time(self) -> bool:
+        """True when the event time is that of the batch which reads the record."""
+        return self.time is not None and not self.time.columns_read
 
     @property
     def derived(self) -> bool:
@@ -234,6 +247,14 @@ class Resume:
     location: SourceLocation
 
 
+@dataclass(frozen=True, slots=True)
+class ApplyLate:
+    """APPLY LATE name."""
+
+    name: str
+    location: SourceLocation
+
+
 class Listing(StrEnum):
     """What SHOW can list."""
 
@@ -278,4 +299,6 @@ class Explain:
     location: SourceLocation
 
 
-Statement = Create | InsertValues | Drop | Pause | Resume | Show | Describe | Select | Explain
+Statement = (
+    Create | InsertValues | Drop | Pause | Resume | ApplyLate | Show | Describe | Select | Explain
+)

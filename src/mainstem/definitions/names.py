@@ -6,7 +6,7 @@ import re
 
 from mainstem.definitions.keywords import RESERVED, words
 from mainstem.definitions.lexer import Source
-from mainstem.vocabulary import HIDDEN_PREFIX, METADATA_COLUMNS
+from mainstem.vocabulary import HIDDEN_PREFIX, RESERVED_COLUMNS
 
 MAX_NAME = 200
 MAX_COLUMN = 63
@@ -58,7 +58,7 @@ def check_object_name(source: Source, name: str, offset: int) -> None:
 
 def check_column_name(source: Source, name: str, offset: int) -> None:
     """Refuse names that cannot be used for a column."""
-    if name.lower() in METADATA_COLUMNS:
+    if name.lower() in RESERVED_COLUMNS:
         raise source.error(
             "RESERVED_NAME",
             offset,

@@ -25,7 +25,7 @@ _INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([A-Za-z]+)\s*")
 
 _DECLARED = {"format", "key", "comment"}
 _TOPIC = {"topic", "partitions", "retention"}
-_TIMES = {"event_time", "watermark"}
+_TIMES = {"event_time", "watermark", "max_ahead", "max_behind", "idle_timeout"}
 _FLOW = {"latency", "trigger", "start"}
 _DERIVED_STREAM = {"deduplicate", "within"}
 
@@ -110,11 +110,15 @@ def settings(
             )
         fields |= _field(source, name, option)
     if fields.get("lane") is Lane.REAL_TIME and "trigger" in fields:
-        raise _invalid(source, "trigger", options["trigger"], "a real-time flow has no trigger")
+        raise invalid(source, "trigger", options["trigger"], "a real-time flow has no trigger")
     if "within" in fields and "deduplicate" not in fields:
         advice = "Add deduplicate = '...' with the columns that make a record the same."
         problem = "there is nothing to be deduplicated"
-        raise _invalid(source, "within", options["within"], problem, advice)
+        raise invalid(source, "within", options["within"], problem, advice)
+    if "idle_timeout" in fields and "watermark" not in fields:
+        advice = "Add watermark = '...': how late a record may be."
+        problem = "there is no watermark that could go on"
+        raise invalid(source, "idle_timeout", options["idle_timeout"], problem, advice)
     return fields
 
 
@@ -123,36 +127,37 @@ def _field(source: Source, name: str, option: Option) -> dict[str, Any]:
     match name:
         case "topic":
             if not plain_topic(value) or value.startswith(INTERNAL_PREFIX):
-                raise _invalid(source, name, option, "it is not a name for a topic of yours")
+                raise invalid(source, name, option, "it is not a name for a topic of yours")
             return {"topic": value}
         case "format":
             if value.lower() != "json":
-                raise _invalid(source, name, option, "the format does not exist", "Use 'json'.")
+                raise invalid(source, name, option, "the format does not exist", "Use 'json'.")
             return {}
         case "key" | "deduplicate":
             names = tuple(part.strip() for part in value.split(","))
             if not all(names):
-                raise _invalid(source, name, option, "a column name is missing")
+                raise invalid(source, name, option, "a column name is missing")
             return {name: names}
         case "watermark" | "trigger":
             return {name: _interval(source, name, option)}
-        case "within":
+        case "within" | "idle_timeout":
             return {name: _interval(source, name, option, least=1)}
-        case "retention":
+        case "retention" | "max_ahead" | "max_behind":
             forever = value.strip().lower() == "forever"
-            return {name: "forever" if forever else _interval(source, name, option, least=1)}
+            least = 1 if name == "retention" else 0
+            return {name: "forever" if forever else _interval(source, name, option, least=least)}
         case "partitions":
             if not (value.isascii() and value.isdigit() and 1 <= int(value[:9]) <= 1000):
-                raise _invalid(source, name, option, "it is not a number from 1 to 1000")
+                raise invalid(source, name, option, "it is not a number from 1 to 1000")
             return {name: int(value)}
         case "latency":
             if value.lower() not in ("realtime", "normal"):
-                raise _invalid(source, name, option, "it is not known", "Use 'realtime'.")
+                raise invalid(source, name, option, "it is not known", "Use 'realtime'.")
             realtime = value.lower() == "realtime"
             return {"lane": Lane.REAL_TIME if realtime else Lane.MICRO_BATCH}
         case "start":
             if value.lower() not in ("earliest", "latest"):
-                raise _invalid(source, name, option, "it is neither 'earliest' nor 'latest'")
+                raise invalid(source, name, option, "it is neither 'earliest' nor 'latest'")
             return {name: value.lower()}
         case _:
             return {name: value}
@@ -162,16 +167,17 @@ def _interval(source: Source, name: str, option: Option, least: int = 0) -> str:
     """The interval in one spelling, such as `10 minutes`, whatever was written."""
     parts = _parts(option.value)
     if parts is None or parts[0] < least:
-        raise _invalid(
+        raise invalid(
             source, name, option, "it is not an interval", "Write for example '10 minutes'."
         )
     count, unit = parts
     return f"{count} {unit}{'' if count == 1 else 's'}"
 
 
-def _invalid(
+def invalid(
     source: Source, name: str, option: Option, problem: str, advice: str = "Correct the value."
 ) -> Exception:
+    """INVALID_OPTION at the option's value."""
     return source.error(
         "INVALID_OPTION",
         option.value_at,

@@ -11,6 +11,7 @@ from mainstem.definitions.guard import guard_values
 from mainstem.definitions.keywords import STATEMENT_WORDS, near_keyword, words
 from mainstem.definitions.lexer import NO_FUNCTIONS, Source, T, Token
 from mainstem.definitions.model import (
+    ApplyLate,
     Describe,
     Drop,
     Explain,
@@ -151,6 +152,12 @@ def _resume(cursor: Cursor) -> Resume:
     return Resume(_only_name(cursor), place)
 
 
+def _apply(cursor: Cursor) -> ApplyLate:
+    place = cursor.source.location(cursor.take().start)
+    cursor.expect("LATE")
+    return ApplyLate(_only_name(cursor), place)
+
+
 def _describe(cursor: Cursor) -> Describe:
     place = cursor.source.location(cursor.take().start)
     return Describe(_only_name(cursor), place)
@@ -191,6 +198,7 @@ _READERS: dict[str, Callable[[Cursor], Statement]] = {
     "DROP": _drop,
     "PAUSE": _pause,
     "RESUME": _resume,
+    "APPLY": _apply,
     "SHOW": _show,
     "DESCRIBE": _describe,
     "DESC": _describe,

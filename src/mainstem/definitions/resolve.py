@@ -10,7 +10,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from mainstem.definitions.create import TIME_TYPES
+from mainstem.definitions.event_time import TIME_TYPES
 from mainstem.definitions.grouping import shape_of
 from mainstem.definitions.model import Definition, Kind, Query, Select
 from mainstem.definitions.names import MAX_COLUMN
@@ -18,7 +18,7 @@ from mainstem.definitions.places import place_of
 from mainstem.definitions.query import aggregates, one_row, reparse
 from mainstem.definitions.relations import relations
 from mainstem.errors import MainstemError, did_you_mean
-from mainstem.vocabulary import HIDDEN_PREFIX, METADATA_COLUMNS, Column
+from mainstem.vocabulary import HIDDEN_PREFIX, RESERVED_COLUMNS, Column
 
 QueryClass = Literal["pull", "history", "push"]
 
@@ -100,7 +100,7 @@ def resolve(
         columns=tuple(columns),
         key=tuple(seen[key.lower()] for key in definition.key),
     )
-    if definition.event_time is None:
+    if definition.event_time is None or definition.time is not None:
         return resolved
     time = resolved.column(definition.event_time)
     if time is None or time.type not in TIME_TYPES:
@@ -182,7 +182,7 @@ def unknown_relation(query: Query, name: str, known: Iterable[str]) -> MainstemE
 
 
 def _check_output(definition: Definition, query: Query, column: Column) -> None:
-    if column.name.lower() in METADATA_COLUMNS:
+    if column.name.lower() in RESERVED_COLUMNS:
         raise MainstemError(
             "RESERVED_NAME",
             location=query.location,

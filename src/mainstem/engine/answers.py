@@ -20,6 +20,7 @@ from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind, Lane, Query
 from mainstem.definitions.resolve import resolve
 from mainstem.definitions.state import keeps_state
+from mainstem.engine.apply_late import apply_late
 from mainstem.engine.compile import (
     columns_of,
     compile_empty,
@@ -34,8 +35,12 @@ from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
+from mainstem.engine.times import check_expression
 from mainstem.errors import MainstemError
+from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
+from mainstem.log.late import Ledger
+from mainstem.vocabulary import Column
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
@@ -53,11 +58,18 @@ class Answers:
     """Handles requests, each in a thread of its own; safe to call from several at once."""
 
     def __init__(
-        self, spark: SparkSession, connection: Connection, settings: SparkSettings
+        self,
+        spark: SparkSession,
+        connection: Connection,
+        settings: SparkSettings,
+        admin: Admin,
+        ledger: Ledger,
     ) -> None:
         self._spark = spark
         self._connection = connection
         self._settings = settings
+        self._admin = admin
+        self._ledger = ledger
 
     def __call__(self, kind: str, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """The reply to one request, in chunks."""
@@ -65,18 +77,29 @@ class Answers:
             case "ping":
                 yield {}
             case "analyse":
-                rows = self._compile(payload)
-                yield {"columns": [{"name": c.name, "type": c.type} for c in columns_of(rows)]}
+                columns = self._analyse(payload)
+                yield {"columns": [{"name": c.name, "type": c.type} for c in columns]}
             case "explain":
                 yield self._explain(payload)
             case "encode":
                 yield self._encode(payload)
             case "history":
                 yield from self._history(payload)
+            case "apply_late":
+                yield self._apply_late(payload)
             case "refit":
                 yield refit(self._spark, payload)
             case _:
                 raise MainstemError("BAD_REQUEST", problem=f'no such engine request: "{kind}"')
+
+    def _analyse(self, payload: dict[str, Any]) -> tuple[Column, ...]:
+        definition = _DEFINITION.validate_python(payload["definition"])
+        if definition.query is None:
+            columns = definition.columns
+        else:
+            columns = columns_of(self._compile(payload))
+        check_expression(self._spark.newSession(), definition, columns)
+        return columns
 
     def _compile(self, payload: dict[str, Any]) -> DataFrame:
         definition = _DEFINITION.validate_python(payload["definition"])
@@ -159,6 +182,13 @@ class Answers:
             code = "TYPE_MISMATCH" if is_data_error(error) else "INVALID_QUERY"
             raise MainstemError(code, problem=short(error)) from None
         return {"records": [{"key": _text(r.key), "value": _text(r.value)} for r in records]}
+
+    def _apply_late(self, payload: dict[str, Any]) -> dict[str, Any]:
+        definition = _DEFINITION.validate_python(payload["definition"])
+        inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        session = flow_session(self._spark, self._settings.shuffle_partitions)
+        parts = (session, self._connection, self._admin, self._ledger)
+        return apply_late(*parts, payload["flow"], definition, inputs)
 
     def _history(self, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
         query = _QUERY.validate_python(payload["query"])

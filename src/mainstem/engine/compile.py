@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from mainstem.definitions.model import Definition, Kind, Lane, Query
@@ -19,6 +20,7 @@ from mainstem.engine.decode import (
     mentioned_metadata,
     metadata_field,
     read_batch,
+    read_between,
     read_stream,
     row_schema,
 )
@@ -28,7 +30,7 @@ from mainstem.engine.set_aside import Excluded
 from mainstem.engine.spark_errors import query_error
 from mainstem.engine.streamed import as_streamed, metadata_needed, patient
 from mainstem.log.connection import Connection
-from mainstem.vocabulary import HIDDEN_PREFIX, Column
+from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, Column, Offsets
 
 
 def flow_session(spark: SparkSession, shuffle_partitions: int) -> SparkSession:
@@ -117,7 +119,7 @@ def compile_empty(session: SparkSession, query: Query, inputs: Sequence[Definiti
     schemas = {
         source: row_schema(source)
         if source.kind is Kind.TABLE
-        else StructType([*row_schema(source), *(metadata_field(name) for name in metadata)])
+        else StructType([*row_schema(source), *(metadata_field(source, name) for name in metadata)])
         for source in inputs
     }
     empty = {source: session.createDataFrame([], schema) for source, schema in schemas.items()}
@@ -146,6 +148,29 @@ def compile_history(
     rows = run_query(session, query)
     check_arguments(rows, query)
     return rows
+
+
+def compile_range(
+    session: SparkSession,
+    query: Query,
+    source: Definition,
+    connection: Connection,
+    positions: tuple[Mapping[str, Offsets], Mapping[str, Offsets]],
+    times: tuple[str, str] | None = None,
+) -> DataFrame:
+    """The rows of a query over a part of one stream's log.
+
+    `positions` are start and end by topic; `times` narrow it to event times from the first to
+    before the second.
+    """
+    register(session, query.functions, traced=False)
+    metadata = mentioned_metadata({*query.columns_read, EVENT_TIME})
+    rows = read_between(session, source, connection, *positions, metadata=metadata)
+    if times is not None:
+        first, last = (F.lit(text).cast("timestamp") for text in times)
+        rows = rows.filter((F.col(EVENT_TIME) >= first) & (F.col(EVENT_TIME) < last))
+    rows.createOrReplaceTempView(_view(source))
+    return run_query(session, query, metadata)
 
 
 def run_query(

@@ -1,7 +1,8 @@
 """Records of topics -> typed rows with metadata and event time; bad records are told apart.
 
-A record is bad when its value is there but is not a JSON object that fits the columns. A flow
-never sees a bad record; it counts them (`observe`), and the keeper of the quarantine fetches them.
+A record is bad when its value is there but is not a JSON object that fits the columns, or when its
+event time is a mistake (`times`). A flow never sees a bad record; it counts them (`observe`), and
+the keeper of the quarantine fetches them.
 """
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StringType, StructField, StructType
+from pyspark.sql.types import AtomicType, DataType, StringType, StructField, StructType
 
+from mainstem.definitions.late import RECORD
 from mainstem.definitions.model import Definition
+from mainstem.definitions.state import event_time_of
 from mainstem.engine.encode import row_id
+from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
 from mainstem.log.connection import Connection
-from mainstem.vocabulary import METADATA_COLUMNS, Column, Offsets
+from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, METADATA_COLUMNS, Column, Offsets
 
 _CORRUPT = "_corrupt"
 _FROM = "_from"
+_MISTAKEN = HIDDEN_PREFIX + "mistaken"
 
 _PATIENCE = {"kafkaConsumer.pollTimeoutMs": "30000", "kafka.default.api.timeout.ms": "30000"}
 """How long a task waits for records of a topic that may have been deleted after it was planned."""
@@ -74,17 +79,22 @@ class Intake:
 def mentioned_metadata(columns_read: Collection[str]) -> tuple[str, ...]:
     """The metadata columns among the column names that a query mentions."""
     mentioned = {name.lower() for name in columns_read}
-    return tuple(name for name in METADATA_COLUMNS if name in mentioned)
+    return tuple(name for name in (*METADATA_COLUMNS, EVENT_TIME) if name in mentioned)
 
 
 def intake_of(definition: Definition) -> str:
-    """Name of the observation of an input: how many records are bad, and the newest record time."""
+    """Name of the observation of an input.
+
+    How many records are `bad`, the `newest` record time, and the newest `event_time` (in
+    milliseconds) where the flow has a watermark.
+    """
     return f"intake of {definition.name}"
 
 
-def metadata_field(name: str) -> StructField:
+def metadata_field(definition: Definition, name: str) -> StructField:
     """A metadata column as a field of a schema."""
-    return StructField(name, DataType.fromDDL(_METADATA_TYPES[name]))
+    kind = event_time_type(definition) if name == EVENT_TIME else _METADATA_TYPES[name]
+    return StructField(name, DataType.fromDDL(kind))
 
 
 def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> DataFrame:
@@ -99,23 +109,22 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
     for partition, offsets in sorted(intake.excluded.items()):
         here = (F.col("partition") == partition) & F.col("offset").isin(sorted(offsets))
         raw = raw.filter(~here)
-    event_time = definition.event_time or "_timestamp"
     metadata = set(intake.metadata)
-    if intake.watermark and definition.watermark and event_time == "_timestamp":
-        metadata.add("_timestamp")
+    if intake.watermark and definition.watermark:
+        metadata.add(event_time_of(definition))
     parsed = _parse(raw, definition, metadata)
     if intake.observed:
         # the observation also keeps Spark from pushing the query's filter below the JSON parser,
         # which would parse every record twice
-        parsed = parsed.observe(
-            intake_of(definition),
-            F.count(_CORRUPT).alias("bad"),
-            F.max("_time").alias("newest"),
-        )
+        seen = [F.count(_CORRUPT).alias("bad"), F.max("_time").alias("newest")]
+        if intake.watermark and definition.watermark:
+            time = F.unix_millis(_event_time(definition).cast("timestamp"))
+            seen.append(F.max(F.when(F.col(_CORRUPT).isNull(), time)).alias("event_time"))
+        parsed = parsed.observe(intake_of(definition), *seen)
     rows = _good_rows(parsed)
     if intake.watermark and definition.watermark:
-        rows = rows.withWatermark(event_time, definition.watermark)
-    return rows
+        rows = rows.withWatermark(event_time_of(definition), definition.watermark)
+    return _with_event_time(rows, definition, metadata)
 
 
 def read_batch(
@@ -127,7 +136,28 @@ def read_batch(
 ) -> DataFrame:
     """The whole of the definition's topics, from their beginning to their end now."""
     raw = _load_range(spark, _where(definition), connection, metadata, "earliest", "latest")
-    return _good_rows(_parse(raw, definition, set(metadata)))
+    rows = _good_rows(_parse(raw, definition, metadata))
+    return _with_event_time(rows, definition, metadata)
+
+
+def read_between(
+    spark: SparkSession,
+    definition: Definition,
+    connection: Connection,
+    start: Mapping[str, Offsets],
+    end: Mapping[str, Offsets],
+    *,
+    metadata: Collection[str] = (),
+) -> DataFrame:
+    """The good rows between two positions, each with its record (`definitions.late.RECORD`).
+
+    Both positions name all partitions of the same topics.
+    """
+    where = {"subscribe": ",".join(end), **(_PATIENCE if definition.pattern else {})}
+    texts = (_offsets_text(start), _offsets_text(end))
+    raw = _load_range(spark, where, connection, metadata, *texts)
+    rows = _good_rows(_parse(raw, definition, metadata, whole=True)).drop(_MISTAKEN)
+    return _with_event_time(rows, definition, metadata)
 
 
 def read_signals(
@@ -155,14 +185,16 @@ def read_bad(
     raw = _load_range(
         spark, where, connection, ("_headers",), _offsets_text(start), _offsets_text(end)
     )
-    whole = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-    return bad_records(raw.select(*whole), definition)
+    return bad_records(raw, definition)
 
 
 def bad_records(raw: DataFrame, definition: Definition) -> DataFrame:
-    """Those of some records, with their bytes in a column `value`, that the definition refuses."""
-    parsed = raw.select("*", _from_json(definition))
-    return parsed.filter(_corrupt().isNotNull()).select(*raw.columns)
+    """Those of some records, in Kafka's columns, that the definition refuses.
+
+    `mistaken` says what is wrong with the event time; NULL for one that could not be decoded.
+    """
+    parsed = _parse(raw, definition, (), whole=True).filter(F.col(_CORRUPT).isNotNull())
+    return parsed.select(f"{RECORD}.*", F.col(_MISTAKEN).alias("mistaken"))
 
 
 def read_changes(
@@ -196,7 +228,7 @@ def read_changes(
         value = row.getField(made.name)
         if made.name in definition.key:
             from_key = keys.getField(made.name)
-            if len(definition.key) == 1:
+            if len(definition.key) == 1 and isinstance(made.dataType, AtomicType):
                 plain = F.col("_key_text").try_cast(made.dataType)
                 from_key = F.when(F.col("_key_text").startswith("{"), from_key).otherwise(plain)
             value = F.coalesce(value, from_key)
@@ -279,8 +311,17 @@ def _corrupt() -> SparkColumn:
     return F.when(bad, F.lit("")).otherwise(row.getField(_CORRUPT)).alias(_CORRUPT)
 
 
-def _parse(raw: DataFrame, definition: Definition, metadata: Collection[str]) -> DataFrame:
-    wanted = [F.expr(_METADATA[name]).alias(name) for name in METADATA_COLUMNS if name in metadata]
+def _parse(
+    raw: DataFrame, definition: Definition, metadata: Collection[str], *, whole: bool = False
+) -> DataFrame:
+    """The columns and metadata of each record, and whether it is bad; `whole` keeps its bytes."""
+    made = {*metadata, *metadata_read(definition)}
+    if EVENT_TIME in made and definition.event_time is None:
+        made.add(event_time_of(definition))
+    wanted = [F.expr(_METADATA[name]).alias(name) for name in METADATA_COLUMNS if name in made]
+    kept = [RECORD] if whole else []
+    if whole:
+        wanted.append(F.struct(*raw.columns).alias(RECORD))
     parsed = raw.select(
         _from_json(definition),
         "value",
@@ -295,8 +336,34 @@ def _parse(raw: DataFrame, definition: Definition, metadata: Collection[str]) ->
         else F.col("_row").getField(c.name).alias(c.name)
         for c in definition.columns
     ]
-    extra = [F.col(name) for name in METADATA_COLUMNS if name in metadata]
-    return parsed.select(*columns, *extra, _corrupt(), "_time")
+    extra = [name for name in METADATA_COLUMNS if name in made]
+    rows = parsed.select(*columns, *extra, _corrupt(), "_time", *kept)
+    time = expression(raw.sparkSession, definition)
+    if time is not None:
+        rows = rows.select("*", time.alias(EVENT_TIME))
+    if definition.event_time is None:
+        wrong = F.lit(None).cast("string")
+    else:
+        wrong = mistaken(definition, _event_time(definition), F.col("_time"))
+    corrupt = F.col(_CORRUPT)
+    if whole:
+        rows = rows.select("*", F.when(corrupt.isNull(), wrong).alias(_MISTAKEN))
+        wrong = F.col(_MISTAKEN)
+    return rows.withColumn(_CORRUPT, F.coalesce(corrupt, wrong))
+
+
+def _with_event_time(
+    rows: DataFrame, definition: Definition, metadata: Collection[str]
+) -> DataFrame:
+    """The rows with the event time under its common name, if wanted, watermark and all."""
+    if EVENT_TIME in metadata and definition.time is None:
+        rows = rows.withColumn(EVENT_TIME, _event_time(definition))
+    made = set(rows.columns)
+    return rows.drop(*(n for n in (*METADATA_COLUMNS, EVENT_TIME) if n in made - set(metadata)))
+
+
+def _event_time(definition: Definition) -> SparkColumn:
+    return F.col("`" + event_time_of(definition).replace("`", "``") + "`")
 
 
 def _part(place: int) -> SparkColumn:

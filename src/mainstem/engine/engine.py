@@ -27,6 +27,7 @@ from mainstem.log.admin import Admin
 from mainstem.log.catalog_store import CatalogStore
 from mainstem.log.compacted import StateLog
 from mainstem.log.connection import Connection
+from mainstem.log.late import Ledger, ensure_late
 from mainstem.log.quarantine import ensure_quarantine
 from mainstem.log.requests import Responder
 from mainstem.log.status_log import status_log
@@ -84,6 +85,7 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
         background = Background()
         closing.callback(background.close)
         checkpoints = Checkpoints(spark, setup.checkpoints)
+        ledger = Ledger(setup.connection, admin)
         services = FlowServices(
             spark=spark,
             connection=setup.connection,
@@ -93,12 +95,14 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             checkpoints=checkpoints,
             tables=Tables(spark, setup.connection, admin, checkpoints),
             clock=clock,
+            ledger=ledger,
             in_background=background,
         )
         runner = Runner(services, catalog.catalog, statuses)
         catalog.on_change(runner.wake)
         responder = Responder(
-            setup.connection, Answers(spark, setup.connection, setup.settings.spark)
+            setup.connection,
+            Answers(spark, setup.connection, setup.settings.spark, admin, ledger),
         )
         answering = threading.Thread(
             target=responder.run, args=(stop,), name="answers", daemon=True
@@ -122,6 +126,7 @@ def _wait_for_log(admin: Admin, setup: EngineSetup, stop: threading.Event) -> bo
             replication = setup.settings.kafka.replication_factor
             admin.ensure_topic(tokens_topic(COMMITS_TOPIC, replication))
             ensure_quarantine(admin, replication, setup.settings.kafka.max_record_bytes)
+            ensure_late(admin, replication, setup.settings.kafka.max_record_bytes)
         except MainstemError as error:
             if not told:
                 _LOG.warning("waiting for the log: %s", error)

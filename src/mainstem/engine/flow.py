@@ -25,17 +25,24 @@ from pyspark.sql.streaming.query import StreamingQuery
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind, Lane
+from mainstem.definitions.state import keeps_state
+from mainstem.engine.apply_late import corrections_of
 from mainstem.engine.compile import compile_stream, flow_session
 from mainstem.engine.decode import intake_of
 from mainstem.engine.encode import encode
+from mainstem.engine.idle import StreamTimes, move_watermark
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
+from mainstem.engine.offset_log import OffsetLog
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
 from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
+from mainstem.engine.streamed import patient
 from mainstem.engine.writer import BatchWriter
 from mainstem.errors import MainstemError
+from mainstem.log.late import Ledger
+from mainstem.log.producer import TransactionalProducer
 from mainstem.vocabulary import Clock, Offsets, group_of
 
 _LOG = logging.getLogger(__name__)
@@ -50,6 +57,7 @@ class FlowServices(Machinery):
 
     keeper: Keeper
     clock: Clock
+    ledger: Ledger
     in_background: Callable[[Callable[[], None]], None]
     """Runs a short piece of work in another thread, in order."""
 
@@ -76,6 +84,7 @@ class Flow:
         whole = flow_kind(inputs) is FlowKind.TABLE
         self._streamed = [i for i in inputs if whole or i.kind is Kind.STREAM]
         self._set_aside = 0
+        self._times = StreamTimes()
         lane = entry.definition.lane.value
         self.status = FlowStatus(entry.name, entry.generation, lane)
 
@@ -136,9 +145,12 @@ class Flow:
         streams = [source for source in self.inputs if source.kind is Kind.STREAM]
         decoded = sum(self._services.keeper.kept(source.name) for source in streams)
         self.status.quarantined = decoded + self._set_aside
+        late = self._services.ledger.of(self.entry.flow_id)
+        self.status.late_waiting, self.status.late_sample = len(late.entries), late.sample
         if self.entry.definition.lane is Lane.REAL_TIME:
             return  # between its checkpoints Spark does not tell where such a flow is
         lag = 0
+        read = set()
         positions = self.status.positions
         for source in self._streamed:
             ends = self._services.admin.all_end_offsets(self._services.admin.topics_of(source))
@@ -146,17 +158,28 @@ class Flow:
             if self.entry.definition.start == "latest" and not any(map(source.reads, positions)):
                 new = []  # it has not begun, and what is there now is not for it
             begins = self._services.admin.all_begin_offsets(new)
+            before = lag
             for topic, end in ends.items():
                 at = positions.get(topic)
                 if at is None and topic in begins:
                     at = {str(p): o for p, o in begins[topic].items()}
                 if at is not None:
                     lag += sum(max(0, o - at.get(str(p), 0)) for p, o in end.items())
+            if lag == before:
+                read.add(source.name)
         self.status.lag_records = lag
+        self._let_time_go_on(read)
         if lag == 0:
             self.status.lag_seconds = 0.0
         elif self._newest is not None:
             self.status.lag_seconds = round(self._services.clock.now() - self._newest, 3)
+
+    def _let_time_go_on(self, read: set[str]) -> None:
+        now = self._services.clock.now()
+        self.status.streams = self._times.status()
+        # an empty state has no window that could close
+        if self._query is not None and self._times.can_idle and self.status.state_rows:
+            move_watermark(self._query, self._times, now, read)
 
     def _start(self) -> None:
         services, definition = self._services, self.entry.definition
@@ -176,6 +199,11 @@ class Flow:
         _LOG.info("flow %s: running, generation %s", self.entry.name, self.entry.generation)
 
     def _start_micro_batch(self, session: SparkSession) -> StreamingQuery:
+        inputs = [patient(self.entry.definition, source) for source in self.inputs]
+        self._times = StreamTimes.of(inputs, self._services.clock.now())
+        if self._times.can_idle and keeps_state(self.entry.definition, self.inputs):
+            begins = self._services.admin.all_begin_offsets
+            OffsetLog(self._services.spark, self.checkpoint).run_last_again(begins)
         trigger = self.entry.definition.trigger or self._services.settings.trigger
         query, self._writer = start_micro_batch(
             session,
@@ -228,6 +256,10 @@ class Flow:
         """
         older = self._services.checkpoints.older(self.entry)
         if older:
+            # ends a correction of the old table that has not been committed
+            TransactionalProducer(
+                self._services.connection, corrections_of(self.entry.name)
+            ).close()
             self._services.admin.truncate(self.entry.definition.topic)
             self._services.admin.delete_group(group_of(self.entry.name))
         for folder in older:
@@ -310,6 +342,8 @@ class Flow:
                 done = {topic: at for topic, at in ends.items() if definition.reads(topic)}
                 if begun != done:
                     seen = observed[definition.name]
+                    time = getattr(seen, "event_time", None)
+                    self._times.saw(definition.name, time, self._services.clock.now())
                     self._report(definition, begun, done, None if seen is None else seen.bad)
         if committed and (progress.numInputRows or moved):
             group = group_of(self.entry.name)

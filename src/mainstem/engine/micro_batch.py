@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from mainstem.catalog.entry import Entry
 from mainstem.catalog.fingerprint import core_of
 from mainstem.config import SparkSettings
+from mainstem.definitions.expiry import expiry_of
 from mainstem.definitions.flow import flow_kind
+from mainstem.definitions.late import late_queries
 from mainstem.definitions.model import Definition, FlowKind, Kind, Query
 from mainstem.definitions.state import OutputMode, keeps_state, output_mode
 from mainstem.engine.checkpoints import Checkpoints
@@ -20,6 +22,9 @@ from mainstem.engine.compile import compile_stream
 from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, read_stream
 from mainstem.engine.encode import encode
 from mainstem.engine.enrich import Enrichment
+from mainstem.engine.expiry import ExpiredRows
+from mainstem.engine.late import LateKeeper
+from mainstem.engine.passed import Passed
 from mainstem.engine.set_aside import left_out
 from mainstem.engine.table_changes import TableChanges
 from mainstem.engine.table_flow import Recomputation
@@ -74,6 +79,7 @@ def start_micro_batch(
         run.making,
         watch=topics.watch if topics else None,
         gone=topics.forget_lost(machinery.spark, checkpoint) if topics else 0,
+        behind=_behind(entry, inputs, machinery),
     )
     query = (
         run.rows.writeStream.queryName(entry.flow_id)
@@ -85,6 +91,21 @@ def start_micro_batch(
     )
     writer.attach(query)
     return query, writer
+
+
+def _behind(
+    entry: Entry, inputs: Sequence[Definition], machinery: Machinery
+) -> list[Callable[[Passed], None]]:
+    """What is done behind each batch, where the windows of the flow can be told."""
+    work: list[Callable[[Passed], None]] = []
+    queries = late_queries(entry.definition, inputs)
+    if queries is not None:
+        spark, connection = machinery.spark, machinery.connection
+        work.append(LateKeeper(entry, inputs[0], queries, spark, connection))
+    expiry = expiry_of(entry.definition, inputs)
+    if expiry is not None:
+        work.append(ExpiredRows(entry, expiry, machinery.tables, machinery.connection))
+    return work
 
 
 def _run(

@@ -47,6 +47,16 @@ def _behind(first: Offsets, second: Offsets) -> bool:
     return any(first.get(partition, 0) < offset for partition, offset in second.items())
 
 
+def readable(start: Positions, end: Positions, begins: Positions) -> bool:
+    """True when the log still holds all between two positions; a missing start is the beginning."""
+    for topic, offsets in end.items():
+        for partition, offset in offsets.items():
+            first = start.get(topic, {}).get(partition, 0)
+            if first < offset and (topic not in begins or begins[topic].get(partition, 0) > first):
+                return False
+    return True
+
+
 class OffsetLog:
     """The offset log of one flow; only for a flow that is not running."""
 
@@ -89,6 +99,21 @@ class OffsetLog:
             for partition, offset in at_begun[topic].items()
         )
 
+    def run_last_again(self, begins: Callable[[Iterable[str]], Positions]) -> None:
+        """Lets Spark run the last batch once more, unless the log has let go of its records.
+
+        A query that is started plans no batch before there are records, not even one that only
+        closes windows; behind a batch it does. What the batch wrote is there with its token.
+        """
+        batches, commits = self._numbers("offsets"), self._numbers("commits")
+        if not batches or batches[-1] not in commits:
+            return
+        last = batches[-1]
+        before = self._lines(last - 1) if last - 1 in batches else None
+        start, end = _positions(before, _any), _positions(self._lines(last), _any)
+        if readable(start, end, begins(end)):
+            self._files.delete(self._path(f"{self._checkpoint}/commits/{last}"))
+
     def _numbers(self, folder: str) -> list[int]:
         path = self._path(f"{self._checkpoint}/{folder}")
         if not self._files.exists(path):
@@ -112,6 +137,10 @@ class OffsetLog:
         except BaseException:
             stream.cancel()
             raise
+
+
+def _any(_: str) -> bool:
+    return True
 
 
 def _positions(lines: list[str] | None, mine: Callable[[str], bool]) -> dict[str, dict[int, int]]:

@@ -213,24 +213,24 @@ def _chunks(rows: Iterator[Row], stream: Definition, clock: Clock) -> Iterator[l
 
 
 def _outgoing(row: Row, stream: Definition, clock: Clock) -> Outgoing:
-    value = bytes(row.value)
     record = Record(
         topic=row.topic,
         partition=row.partition,
         offset=row.offset,
         key=None if row.key is None else bytes(row.key),
-        value=value,
+        value=None if row.value is None else bytes(row.value),
         timestamp=int(row.timestamp.timestamp() * 1000),
         headers=tuple(
             (h.key, None if h.value is None else bytes(h.value)) for h in row.headers or ()
         ),
     )
-    error = MainstemError(
-        "RECORD_NOT_DECODED", name=stream.name, problem=diagnose(value, stream.value_columns)
-    )
+    mistaken: str | None = row.mistaken
+    problem = diagnose(record.value or b"", stream.value_columns) if mistaken is None else mistaken
+    code = "RECORD_NOT_DECODED" if mistaken is None else "EVENT_TIME_OUT_OF_BOUNDS"
+    error = MainstemError(code, name=stream.name, problem=problem)
     return quarantined(
         record,
-        stage="decode",
+        stage="decode" if mistaken is None else "time",
         reader=stream.name,
         code=error.code,
         cause=error.message,

@@ -34,6 +34,10 @@ def obstacles(definition: Definition, inputs: Sequence[Definition], rows: DataFr
         found.append("Spark's real-time mode reads each stream once only")
     if any(source.pattern is not None for source in inputs):
         found.append(f"a new topic would be found only every {CHECKPOINT_EVERY}")
+    if any(source.processing_time and source.watermark for source in inputs):
+        found.append(f"the time of a batch stands still for {CHECKPOINT_EVERY}")
+    if any(source.idle_timeout for source in inputs):
+        found.append("an idle time-out closes windows between batches only")
     problem = streaming_complaint(rows, "update", realtime=True)
     if problem:
         found.append(problem)

@@ -25,7 +25,17 @@ from mainstem.errors import MainstemError
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
 _ID = "_id"
-_VALUES = pa.schema([(_ID, pa.int64()), ("value", pa.binary())])
+_KAFKA = pa.schema(
+    [
+        (_ID, pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+    ]
+)
 _RAW = pa.schema(
     [
         (_ID, pa.int64()),
@@ -61,7 +71,7 @@ def refit(spark: SparkSession, payload: dict[str, Any]) -> dict[str, Any]:
     problems: dict[int, str] = {}
     if payload["definition"] is not None:
         definition = _DEFINITION.validate_python(payload["definition"])
-        problems = _problems(session, rows, definition)
+        problems = _problems(session, rows, records, definition)
     # a mistake in the query far more often than a wish to delete
     there = {r["id"] for r in records if r["value"] is not None}
     problems |= {id: "it has no value (NULL)" for id, _, v in rows if v is None and id in there}
@@ -109,12 +119,23 @@ def _checked_columns(rows: DataFrame) -> list[str]:
     return names
 
 
-def _problems(session: SparkSession, rows: list[Row], definition: Definition) -> dict[int, str]:
+def _problems(
+    session: SparkSession,
+    rows: list[Row],
+    records: Sequence[dict[str, Any]],
+    definition: Definition,
+) -> dict[int, str]:
     if not rows:
         return {}
-    raw = _frame(session, [(id, value) for id, _, value in rows], _VALUES)
-    bad = {row[_ID] for row in bad_records(raw, definition).select(_ID).collect()}
-    return {id: diagnose(value or b"", definition.columns) for id, _, value in rows if id in bad}
+    places = {r["id"]: (r["topic"], r["partition"], r["offset"]) for r in records}
+    times = {r["id"]: _moment(r["timestamp"]) for r in records}
+    raw = _frame(session, [(*row, *places[row[0]], times[row[0]]) for row in rows], _KAFKA)
+    bad = {row[_ID]: row.mistaken for row in bad_records(raw, definition).collect()}
+    return {
+        id: bad[id] or diagnose(value or b"", definition.columns)
+        for id, _, value in rows
+        if id in bad
+    }
 
 
 def _frame(session: SparkSession, rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> DataFrame:

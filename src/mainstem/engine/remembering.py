@@ -7,6 +7,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from mainstem.definitions.expiry import expiry_of
+from mainstem.definitions.late import late_queries
 from mainstem.definitions.model import Definition
 from mainstem.definitions.state import event_time_of, keeps_state, output_mode
 from mainstem.definitions.stream_filters import without_filters
@@ -65,6 +67,18 @@ def remembers(definition: Definition, inputs: Sequence[Definition], rows: DataFr
         )
     if query.distinct or definition.deduplicate:
         said.append(_duplicates(definition, nodes[0]))
+    if expiry_of(definition, inputs) is not None:
+        said.append(
+            f"rows of windows that ended more than {definition.retention} before the watermark are "
+            "deleted"
+        )
+    if late_queries(definition, inputs) is not None:
+        said.append(
+            "a record that comes too late for its window is kept with the windows it missed: "
+            f"APPLY LATE {definition.name} takes it in"
+        )
+    elif any(_timed(node.output()) for node in nodes):
+        said.append("a record that comes too late is counted, and not kept")
     return said
 
 

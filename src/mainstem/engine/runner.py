@@ -134,6 +134,7 @@ class Runner:
         self._statuses.write({flow.entry.name: None}, wait=False)
 
     def _measure(self) -> None:
+        self._services.ledger.refresh()
         for flow in self._flows.values():
             flow.measure()
 
@@ -178,5 +179,6 @@ def _same_run(flow: Flow, entry: Entry, inputs: tuple[Definition, ...]) -> bool:
         and flow.entry.generation == entry.generation
         and flow.entry.paused == entry.paused
         and flow.entry.definition.trigger == entry.definition.trigger
-        and [i.columns for i in flow.inputs] == [i.columns for i in inputs]
+        and [(i.columns, i.idle_timeout) for i in flow.inputs]
+        == [(i.columns, i.idle_timeout) for i in inputs]
     )

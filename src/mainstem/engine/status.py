@@ -42,10 +42,17 @@ class FlowStatus:
     state_bytes: int = 0
     quarantined: int = 0
     late_dropped: int = 0
+    """Rows that Spark dropped for being late, since the engine started."""
+    late_waiting: int = 0
+    """Records in the ledger of late data that APPLY LATE would take in."""
+    late_sample: dict[str, Any] | None = None
+    """The newest of them: where it is, and which windows it missed."""
     restarts: int = 0
     error: dict[str, Any] | None = None
     next_retry: str | None = None
     updated_at: str = ""
+    streams: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By stream with a watermark: what it was seen to hold, and since when it is silent."""
     positions: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def to_json(self, now: float) -> dict[str, Any]:

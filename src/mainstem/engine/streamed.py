@@ -51,7 +51,7 @@ def metadata_needed(
     """Metadata columns that the inputs must have, for the query or for a watermark."""
     needed = set(mentioned_metadata(query.columns_read))
     if stateful:
-        needed |= {event_time_of(s) for s in sources if s.watermark and s.event_time is None}
+        needed |= {event_time_of(s) for s in sources if s.watermark}
     return mentioned_metadata(needed)
 
 

@@ -15,6 +15,9 @@ What happens to batch n of a flow, and what a crash after each step means:
    because Spark died or cancelled the task, aborts it, too (`whole_input`).
 6. The task commits. Crash: token and records are there, the replay stops at step 4.
 7. Spark writes its commit log. Crash: the batch runs again, every task stops at step 4.
+   Before that, records that came too late for their window are kept (`late`), and rows of old
+   windows deleted (`expiry`). Crash: the batch runs again, and so does that, unless the token of
+   it is there.
 8. The driver commits the input offsets to the group `mainstem.<flow>`, for people and tools; the
    flow itself never reads them. Crash: the group is one batch behind until the next one.
 
@@ -39,6 +42,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.crash import crash_point
 from mainstem.engine import whole_input
+from mainstem.engine.passed import Passed
 from mainstem.engine.spark_errors import flow_error, retold, task_failure
 from mainstem.engine.status import offsets_in
 from mainstem.errors import MainstemError
@@ -55,6 +59,8 @@ Watch = Callable[[Mapping[str, Offsets], Mapping[str, Offsets]], None]
 the batch must not be written."""
 
 _SCAN = "MicroBatchScanExec"
+_STATE = "StateStoreSaveExec"
+_DROPPED = "numRowsDroppedByWatermark"
 _RANGE = re.compile(r"KafkaOffsetRange\(([^,()]+),(\d+),(\d+),")
 
 
@@ -107,9 +113,11 @@ class BatchWriter:
         *,
         watch: Watch | None = None,
         gone: int = 0,
+        behind: Sequence[Callable[[Passed], None]] = (),
     ) -> None:
         self._flow = flow
         self._watch = watch
+        self._behind = behind
         self._gone = gone
         """Records that the first batch had when it was planned, and whose topics are gone."""
         self._topic = topic
@@ -138,6 +146,7 @@ class BatchWriter:
             if self._making is not None:
                 batch = self._making.result(batch, batch_id)
             self._write(batch, batch_id)
+            self._go_behind(batch_id)
         except MainstemError as error:
             # only text gets through Spark to the flow
             raise RuntimeError(task_failure(error)) from None
@@ -205,6 +214,33 @@ class BatchWriter:
         for scan in self._scans():
             self._watch(offsets_in(scan.start().json()), offsets_in(scan.end().json()))
 
+    def _go_behind(self, batch_id: int) -> None:
+        """What is left to do when the batch is written; for flows with one aggregate only."""
+        if not self._behind:
+            return
+        crash_point("after_batch", self._flow, batch_id)
+        states = (n for n in _nodes(self._plan()) if n.getClass().getSimpleName() == _STATE)
+        state = next(states, None)
+        if state is None:  # nothing is kept for the next batch, so nothing is late
+            return
+        watermark = state.eventTimeWatermarkForLateEvents()
+        start: dict[str, Offsets] = {}
+        end: dict[str, Offsets] = {}
+        for scan in self._scans():
+            start |= offsets_in(scan.start().json())
+            end |= offsets_in(scan.end().json())
+        passed = Passed(
+            batch_id,
+            start,
+            end,
+            watermark=int(watermark.get()) if watermark.isDefined() else 0,
+            dropped=int(state.longMetric(_DROPPED).value()),
+            recovering=batch_id == self._first_batch,
+            epoch=self._query_id(),
+        )
+        for work in self._behind:
+            work(passed)
+
     def _source_ranges(self) -> list[SourceRange]:
         """Input ranges in the order of the batch's tasks, from the plan that runs it."""
         ranges: list[SourceRange] = []
@@ -219,12 +255,23 @@ class BatchWriter:
 
     def _scans(self) -> list[Any]:
         """The inputs of the plan that runs the batch; one without news is not read."""
+        leaves = self._plan().collectLeaves()
+        found = [leaves.apply(index) for index in range(leaves.size())]
+        return [leaf for leaf in found if leaf.getClass().getSimpleName() == _SCAN]
+
+    def _plan(self) -> Any:
+        """The plan that runs the batch."""
         execution: Any = self._attached()._jsq
         if hasattr(execution, "streamingQuery"):
             execution = execution.streamingQuery()
-        leaves = execution.lastExecution().executedPlan().collectLeaves()
-        found = [leaves.apply(index) for index in range(leaves.size())]
-        return [leaf for leaf in found if leaf.getClass().getSimpleName() == _SCAN]
+        return execution.lastExecution().executedPlan()
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    children = plan.children()
+    for index in range(children.size()):
+        yield from _nodes(children.apply(index))
 
 
 def _task_function(

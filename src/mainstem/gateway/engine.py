@@ -21,6 +21,7 @@ _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
 _ANALYSE_SECONDS = 60.0
 _ENCODE_SECONDS = 60.0
 _REFIT_SECONDS = 60.0
+_APPLY_SECONDS = 600.0
 _PATIENCE_SECONDS = 5.0
 """How much longer than a query itself its answer may take."""
 
@@ -61,6 +62,17 @@ class Engine:
         """Lane, reasons, kind and Spark's plan of a flow."""
         payload = {"definition": _dump(definition), "inputs": [_dump(d) for d in inputs]}
         return self._caller.call("explain", payload, _ANALYSE_SECONDS)
+
+    def apply_late(
+        self, flow: str, definition: Definition, inputs: Sequence[Definition]
+    ) -> dict[str, Any]:
+        """Computes the windows that late records missed again; says how much that was."""
+        payload = {
+            "flow": flow,
+            "definition": _dump(definition),
+            "inputs": [_dump(d) for d in inputs],
+        }
+        return self._caller.call("apply_late", payload, _APPLY_SECONDS)
 
     def encode(self, definition: Definition, insert: InsertValues) -> list[Outgoing]:
         """The rows of an INSERT as records of the definition's topic."""

@@ -24,6 +24,7 @@ _FLOW_GAUGES = {
     "batch_seconds": ("batch_seconds", "Time that the last micro-batch took"),
     "state_rows": ("state_rows", "Rows in the flow's state"),
     "state_bytes": ("state_bytes", "Bytes of the flow's state"),
+    "late_waiting": ("late_waiting", "Late records that APPLY LATE would take in"),
 }
 _FLOW_COUNTERS = {
     "rows_in_total": ("rows_in", "Records read"),

@@ -11,7 +11,7 @@ from mainstem.vocabulary import METADATA_COLUMNS
 def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
     """One object with its flow's status, if it has one."""
     definition = entry.definition
-    query = definition.query
+    query, time = definition.query, definition.time
     return {
         "name": entry.name,
         "kind": definition.kind.value,
@@ -25,8 +25,11 @@ def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
         "paused": entry.paused,
         "origin": entry.origin.value,
         "owns_topic": entry.owns_topic,
-        "event_time": definition.event_time,
+        "event_time": time.text.removeprefix("SELECT ") if time else definition.event_time,
         "watermark": definition.watermark,
+        "max_ahead": definition.max_ahead,
+        "max_behind": definition.max_behind,
+        "idle_timeout": definition.idle_timeout,
         "lane": definition.lane.value if definition.derived else None,
         "comment": definition.comment,
         "status": status,

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.definitions.model import (
+    ApplyLate,
     Create,
     Definition,
     Describe,
@@ -32,6 +34,7 @@ from mainstem.definitions.to_postgres import to_postgres
 from mainstem.errors import MainstemError
 from mainstem.gateway.changes import Changes, Done, plan_text, unknown
 from mainstem.gateway.engine import Engine
+from mainstem.gateway.waiting import why_open
 from mainstem.gateway.writer import Writer
 from mainstem.log.admin import Admin
 from mainstem.views.pull import Parameters, Pull
@@ -90,6 +93,8 @@ class Statements:
                     return _done(self._changes.pause(name, isinstance(statement, Pause)))
                 except MainstemError as error:
                     raise error.at(location) from None
+            case ApplyLate(name, location):
+                return self._apply_late(self._entry(name, location), location)
             case InsertValues():
                 return self._insert(statement)
             case Show(what):
@@ -163,6 +168,25 @@ class Statements:
             {"written": count, "offsets": {str(p): o for p, o in offsets.items()}},
         )
 
+    def _apply_late(self, entry: Entry, location: Any) -> dict[str, Any]:
+        definition, catalog = entry.definition, self._catalog()
+        names = definition.query.inputs if definition.query else ()
+        inputs = [e.definition for name in names if (e := catalog.get(name))]
+        try:
+            done = self._engine.apply_late(entry.flow_id, definition, inputs)
+        except MainstemError as error:
+            raise error.at(location) from None
+        text = (
+            "no late record waits"
+            if not done["records"]
+            else (
+                f"{_count(done['records'], 'late record')} taken in: "
+                f"{_count(done['windows'], 'window')} computed again, "
+                f"{_count(done['rows'], 'row')} written"
+            )
+        )
+        return _message(f"{entry.name}: {text}", done)
+
     def _show(self, what: Listing) -> dict[str, Any]:
         catalog = self._catalog()
         match what:
@@ -223,23 +247,30 @@ class Statements:
         match target:
             case str():
                 entry = self._entry(target, statement.location)
-                return self._explain_flow(entry.definition)
+                return self._explain_flow(entry.definition, self._statuses().get(entry.name, {}))
             case Create(definition):
                 return self._explain_flow(definition)
             case Select():
                 return self._explain_select(target)
 
-    def _explain_flow(self, definition: Definition) -> dict[str, Any]:
+    def _explain_flow(
+        self, definition: Definition, status: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """How a flow runs; with its `status`, also what its windows wait for."""
         query = definition.query
         if query is None:
             raise MainstemError("NO_FLOW", location=definition.location, name=definition.name)
         catalog = self._catalog()
         inputs = [e.definition for name in query.inputs if (e := catalog.get(name))]
         told = self._engine.explain(definition, inputs)
+        told["waiting"] = (
+            [] if status is None else why_open(definition, inputs, status, time.time())
+        )
         lines = [
             f"flow {definition.name}: {told['kind']}, {told['lane']}",
             *(f"  {reason}" for reason in told["reasons"]),
             f"reads {', '.join(query.inputs)}; writes topic {definition.topic}",
+            *(f"  {line}" for line in told["waiting"]),
             told["plan"].rstrip(),
         ]
         return _message("\n".join(lines), told)
@@ -328,6 +359,10 @@ def _done(done: Done) -> dict[str, Any]:
     if done.plan is not None:
         detail = {"plan": plan_text(done.plan), "revision": done.plan.revision}
     return _message(done.message, detail)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _message(message: str, detail: dict[str, Any]) -> dict[str, Any]:

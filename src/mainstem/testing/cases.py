@@ -17,6 +17,7 @@ A file is a list of cases:
         - {topic: nyc.red.chat, row: {id: 4}}  # to a topic, which is made if there is none
         - delete_topic: nyc.red.chat
         - insert: INSERT INTO s VALUES (3, 7)
+        - apply_late: visits                   # APPLY LATE visits
         - apply: |                             # definitions change while data is there
             CREATE STREAM big AS SELECT id FROM s WHERE amount > 20;
         - project: |                           # the same, and what is missing in it is dropped
@@ -35,6 +36,8 @@ A file is a list of cases:
       quarantine: 1                            # how many records were put aside
       unlike_batch: late                       # why the batch answer differs, one of REASONS
       uncut: late                              # why the input is not cut any further
+      late:                                    # starts of the windows that waiting records missed
+        visits: [["2026-01-01T09:00:00.000000Z"]]
       plan: [create s, create big]             # the steps of the last apply
     - name: unknown column
       sql: ...
@@ -97,6 +100,7 @@ class Case:
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     history: Sequence[Mapping[str, Any]] = ()
     quarantine: int | None = None
+    late: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     plan: Sequence[str] | None = None
     error: Mapping[str, str] | None = None
     unlike_batch: str | None = None
@@ -114,7 +118,7 @@ class Case:
         return f"{Path(self.file).stem}: {self.name}"
 
 
-_STEPS = {"apply", "project", "delete_topic", "insert"}
+_STEPS = {"apply", "apply_late", "project", "delete_topic", "insert"}
 _KNOWN = set(Case.__dataclass_fields__) - {"file"}
 
 
@@ -164,6 +168,9 @@ def run_case(case: Case, driver: Driver, pieces: random.Random | None = None) ->
             _same(question["sql"], _plain(answer), _plain(wanted))
         else:
             _same(question["sql"], _sorted(answer), _sorted(wanted))
+    for name, missed in case.late.items():
+        starts = [[start for start, _ in entry["windows"]] for entry in driver.late(name)]
+        _same(f"windows missed of {name}", _sorted(starts), _sorted(missed))
     if case.quarantine is not None:
         _same("records in quarantine", len(driver.quarantine()), case.quarantine)
     if case.plan is not None:
@@ -193,6 +200,8 @@ def _play(case: Case, driver: Driver) -> Plan:
                 plan = driver.apply(sql, functions=item.get("functions"), drop_missing=True)
             case {"delete_topic": topic}:
                 driver.delete_topic(topic)
+            case {"apply_late": name}:
+                driver.apply_late(name)
             case {"insert": sql}:
                 statement = parse_one(sql)
                 assert isinstance(statement, InsertValues)

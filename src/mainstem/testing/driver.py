@@ -52,10 +52,19 @@ from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
+from mainstem.log.late import Ledger
 from mainstem.log.producer import Outgoing, Producer
 from mainstem.testing.batch import Pair, batch_answer
 from mainstem.testing.waiting import eventually
-from mainstem.vocabulary import QUARANTINE_TOPIC, Clock, Column, Record, SystemClock, group_of
+from mainstem.vocabulary import (
+    LATE_TOPIC,
+    QUARANTINE_TOPIC,
+    Clock,
+    Column,
+    Record,
+    SystemClock,
+    group_of,
+)
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _LONGEST_RUN_SECONDS = 300
@@ -99,7 +108,10 @@ class Driver:
 
     def __post_init__(self) -> None:
         self._settings = SparkSettings()
-        self._answers = Answers(self.spark, self.connection, self._settings)
+        self._ledger = _CaseLedger(self.connection, self.admin, self.prefix)
+        self._answers = Answers(
+            self.spark, self.connection, self._settings, self.admin, self._ledger
+        )
         self._reports: list[Report] = []
         self._topics: set[str] = set()
         self._sent = 0
@@ -287,6 +299,24 @@ class Driver:
             if (dict(record.headers).get("topic") or b"").startswith(mine)
         ]
 
+    def late(self, name: str) -> list[dict[str, Any]]:
+        """The records that came too late for a flow and wait in the ledger."""
+        self._settle(LATE_TOPIC)
+        self._ledger.refresh()
+        return [entry for _, entry in self._ledger.of(self.entry(name).flow_id).entries]
+
+    def apply_late(self, name: str) -> dict[str, Any]:
+        """Corrects a table by the records that came too late."""
+        self._settle(LATE_TOPIC)
+        entry = self.entry(name)
+        query = entry.definition.query
+        payload = {
+            "flow": entry.flow_id,
+            "definition": _dump(entry.definition),
+            "inputs": [_dump(self.entry(n).definition) for n in query.inputs] if query else [],
+        }
+        return next(iter(self._answers("apply_late", payload)))
+
     def history(self, query: Query) -> list[list[Any]]:
         """The rows of a query over the log."""
         payload = {
@@ -413,6 +443,18 @@ class Driver:
             for topic in there
             for partition, end in report.end[topic].items()
         )
+
+
+class _CaseLedger(Ledger):
+    """The ledger of late data without what other cases have left in it."""
+
+    def __init__(self, connection: Connection, admin: Admin, prefix: str) -> None:
+        super().__init__(connection, admin)
+        self._prefix = prefix
+
+    def mine(self, document: Mapping[str, Any]) -> bool:
+        """True for entries of this case's topics."""
+        return str(document.get("topic", self._prefix)).startswith(self._prefix)
 
 
 class _Facts:

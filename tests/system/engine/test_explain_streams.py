@@ -11,6 +11,7 @@ from mainstem.config import SparkSettings
 from mainstem.definitions.model import Definition
 from mainstem.definitions.project import load_definitions
 from mainstem.engine.answers import Answers
+from mainstem.log.late import Ledger
 from mainstem.testing.driver import Driver
 
 pytestmark = pytest.mark.spark
@@ -38,6 +39,13 @@ TOLD = [
     ("stateful", "WARNING", "CREATE STREAM t AS SELECT a.id FROM a JOIN b ON a.id = b.id"),
     ("stateful", "kept for ever", "CREATE TABLE t AS SELECT id, count(*) AS n FROM a GROUP BY id"),
     ("stateful", "until the watermark", f"CREATE TABLE t AS SELECT {WINDOW}"),
+    ("stateful", "APPLY LATE t", f"CREATE TABLE t AS SELECT {WINDOW}"),
+    (
+        "stateful",
+        "counted, and not kept",
+        "CREATE TABLE t AS SELECT count(*) AS n, session_window.start FROM a"
+        " GROUP BY session_window(at, '1 hour') EMIT FINAL",
+    ),
     ("stateful", "is deleted", f"CREATE TABLE t AS SELECT {WINDOW} HAVING count(*) > 1"),
     ("stateful", "written once", f"CREATE TABLE t AS SELECT {WINDOW} EMIT FINAL"),
     ("stateful", "cannot run in real time: EMIT", f"CREATE TABLE t AS SELECT {WINDOW} EMIT FINAL"),
@@ -59,7 +67,8 @@ TOLD = [
 
 def test_explain_says_what_is_kept(driver: Driver) -> None:
     dump = TypeAdapter(Definition).dump_python
-    answers = Answers(driver.spark, driver.connection, SparkSettings())
+    ledger = Ledger(driver.connection, driver.admin)
+    answers = Answers(driver.spark, driver.connection, SparkSettings(), driver.admin, ledger)
     driver.apply(TWO)
     inputs: list[Any] = [dump(driver.entry(name).definition, mode="json") for name in ("a", "b")]
     for kind, words, text in TOLD:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mainstem.engine import writer
+from mainstem.engine import late, writer
+from mainstem.errors import MainstemError
 from mainstem.testing.driver import Driver, Event
 
 pytestmark = pytest.mark.spark
@@ -45,10 +47,39 @@ def test_a_replayed_batch_is_not_written_again(
         driver.run()
     before = driver.records(driver.entry("t").definition.topic)
     assert before
+    replay_last(driver)
+    assert driver.records(driver.entry("t").definition.topic) == before
+
+
+def test_a_late_record_is_kept_once_whatever_fails(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver.apply(TWO + FLOWS["final"])
+    for hour in (9, 12):
+        driver.send(Event("a", {"id": n, "at": f"2026-01-01T{hour:02}:00:{n}Z"}) for n in (11, 12))
+        driver.run()
+    driver.send(Event("a", {"id": n, "at": f"2026-01-01T09:00:{n}Z"}) for n in (13, 14, 15))
+
+    def broken(*_: Any) -> Any:
+        raise MainstemError("LOG_FAILED", act="a late record", problem="the test wants it so")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(late, "write_task", broken)
+        with pytest.raises(MainstemError):
+            driver.run()
+    assert driver.late("t") == []
+    driver.run()
+    kept = driver.late("t")
+    assert len({(entry["partition"], entry["offset"]) for entry in kept}) == len(kept) == 3
+    replay_last(driver)
+    assert driver.late("t") == kept
+
+
+def replay_last(driver: Driver) -> None:
+    """Takes away the commit of the last batch, as a crash would have done, and runs again."""
     commits = driver.folder / driver.entry("t").flow_id / "commits"
     last = max(int(file.name) for file in commits.iterdir() if file.name.isdigit())
     (commits / str(last)).unlink()
     Path(commits / f".{last}.crc").unlink(missing_ok=True)
     driver.run()
     assert (commits / str(last)).exists()
-    assert driver.records(driver.entry("t").definition.topic) == before

@@ -12,6 +12,7 @@ from mainstem.engine.flow import Flow, FlowServices
 from mainstem.engine.quarantine import Keeper
 from mainstem.engine.status import FlowState
 from mainstem.engine.tables import Tables
+from mainstem.log.late import Ledger
 from mainstem.testing.driver import Driver, Event
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import SystemClock
@@ -45,6 +46,7 @@ def test_a_flow_goes_on_without_the_record(driver: Driver, tmp_path: Path) -> No
         checkpoints=checkpoints,
         tables=Tables(driver.spark, driver.connection, driver.admin, checkpoints),
         clock=clock,
+        ledger=Ledger(driver.connection, driver.admin),
         in_background=lambda work: work(),
     )
 

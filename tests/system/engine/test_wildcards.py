@@ -23,6 +23,7 @@ from mainstem.engine.tables import Tables
 from mainstem.engine.topics import WildcardTopics
 from mainstem.errors import MainstemError
 from mainstem.log.admin import TopicSpec
+from mainstem.log.late import Ledger
 from mainstem.log.producer import Outgoing, Producer
 from mainstem.testing.driver import Driver, Event
 from mainstem.testing.waiting import eventually
@@ -51,6 +52,7 @@ def flow(driver: Driver, tmp_path: Path) -> Iterator[Flow]:
         admin=driver.admin,
         keeper=keeper,
         clock=driver.clock,
+        ledger=Ledger(driver.connection, driver.admin),
         in_background=background,
     )
     made = Flow(driver.entry("said"), (driver.entry("chat").definition,), services)

@@ -41,12 +41,26 @@ def test_diagnosis_names_what_is_wrong(value: bytes, part: str) -> None:
 def test_a_bad_record_is_kept_with_its_headers(stream: Any, headers: Any) -> None:
     row = SimpleNamespace(
         topic="s", partition=1, offset=5, timestamp=datetime(2026, 1, 1, tzinfo=UTC),
-        key=None, value=b"bad", headers=headers,
+        key=None, value=b"bad", headers=headers, mistaken=None,
     )  # fmt: skip
     sent = _outgoing(row, stream, ManualClock())  # type: ignore[arg-type]
     entry = read_quarantined(Record("q", 0, 9, sent.key, sent.value, 0, sent.headers))
     assert entry.origin.headers == (() if headers is None else (("trace", b"\xff"),))
     assert (entry.place, entry.reader, entry.origin.value) == ("s/1/5", "s", b"bad")
+    assert (entry.stage, entry.code) == ("decode", "RECORD_NOT_DECODED")
+
+
+@pytest.mark.parametrize("value", [None, b"{}"])
+def test_a_record_with_a_mistaken_time_says_so(stream: Any, value: bytes | None) -> None:
+    row = SimpleNamespace(
+        topic="s", partition=1, offset=5, timestamp=datetime(2026, 1, 1, tzinfo=UTC),
+        key=None, value=value, headers=None, mistaken="it is NULL",
+    )  # fmt: skip
+    sent = _outgoing(row, stream, ManualClock())  # type: ignore[arg-type]
+    entry = read_quarantined(Record("q", 0, 9, sent.key, sent.value, 0, sent.headers))
+    assert (entry.stage, entry.code) == ("time", "EVENT_TIME_OUT_OF_BOUNDS")
+    assert "it is NULL" in entry.cause
+    assert entry.origin.value == value
 
 
 class Log:

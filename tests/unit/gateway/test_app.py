@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -61,6 +62,16 @@ class Writer:
         return {0: len(records) - 1}
 
 
+class Engine:
+    """Takes in late records of one flow; others have none."""
+
+    def apply_late(self, flow: str, definition: Any, inputs: list[Any]) -> dict[str, int]:
+        assert [source.name for source in inputs] == ["clicks"]
+        if flow == "home.1":
+            return {"records": 2, "windows": 1, "rows": 3}
+        return {"records": 0, "windows": 0, "rows": 0}
+
+
 class Admin:
     """A log with some topics."""
 
@@ -89,7 +100,7 @@ class Stub:
         self.statements = Statements(
             catalog=self.catalog,
             changes=nothing,
-            engine=nothing,
+            engine=cast(Any, Engine()),
             writer=cast(Any, self.writer),
             admin=cast(Any, self.admin),
             pull=cast(Any, self.pull),
@@ -130,6 +141,19 @@ def client(stub: Stub) -> Iterator[TestClient]:
 
 def sql(client: TestClient, text: str, parameters: Any = ()) -> Any:
     return client.post("/v1/sql", json={"sql": text, "parameters": parameters or []}).json()
+
+
+def test_late_records_are_taken_in(client: TestClient, stub: Stub) -> None:
+    answer = sql(client, "APPLY LATE Home")
+    assert answer["message"] == (
+        "home: 2 late records taken in: 1 window computed again, 3 rows written"
+    )
+    assert answer["detail"]["rows"] == 3
+    assert stub.entries is not None
+    changed = replace(stub.entries.entries["home"], generation=2)
+    stub.entries = stub.entries.with_entry(changed)
+    assert sql(client, "APPLY LATE home")["message"] == "home: no late record waits"
+    assert sql(client, "APPLY LATE hom")["title"] == "UNKNOWN_RELATION"
 
 
 def test_problem_documents(client: TestClient) -> None:

@@ -1,0 +1,145 @@
+"""APPLY LATE: the windows that late records missed, computed again from the log.
+
+1. Take the transactional id of corrections of the table. That ends an older one that hangs, and
+   the flow takes the same id before it empties a table that is rebuilt. Crash: nothing was written.
+2. Read which windows wait in the ledger, and compute their groups from the input's log. A window
+   is there because it was closed before the record came: the flow has let go of it, and writes no
+   row of it any more. Crash: nothing was written.
+3. Write the rows, and the mark in the ledger, in one transaction. Crash before the commit: nothing
+   is visible, and the windows still wait. Crash behind it: all is done, and asking again finds
+   nothing that waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mainstem.definitions.asked import Asked
+from mainstem.definitions.late import WINDOW, LateQueries, late_queries
+from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.options import milliseconds
+from mainstem.definitions.stream_filters import check_filters
+from mainstem.engine.compile import compile_range
+from mainstem.engine.encode import encode
+from mainstem.engine.times import MAX_AHEAD
+from mainstem.errors import MainstemError
+from mainstem.log.admin import Admin
+from mainstem.log.connection import Connection
+from mainstem.log.late import LateRecords, Ledger, Window, applied_entry
+from mainstem.log.producer import Outgoing, TransactionalProducer
+from mainstem.vocabulary import LATE_TOPIC, Offsets, group_of
+
+_SHAPE = (
+    "It is for tables that group one stream by one window over its event time, with a watermark, "
+    "from the beginning of the stream."
+)
+
+
+def corrections_of(name: str) -> str:
+    """The transactional id under which a table is corrected."""
+    return group_of(f"late.{name}")
+
+
+def apply_late(
+    session: SparkSession,
+    connection: Connection,
+    admin: Admin,
+    ledger: Ledger,
+    flow: str,
+    definition: Definition,
+    inputs: list[Definition],
+) -> dict[str, Any]:
+    """Corrects a table; says how many records, windows and rows that were."""
+    queries = _queries(definition, inputs)
+    producer = TransactionalProducer(connection, corrections_of(definition.name))
+    try:
+        ledger.refresh()
+        waiting = ledger.of(flow)
+        if not waiting.entries:
+            return {"records": 0, "windows": 0, "rows": 0}
+        rows = _corrected(session, connection, admin, queries, definition, inputs[0], waiting)
+        up_to = waiting.entries[-1][0] + 1
+        with producer.transaction() as transaction:
+            transaction.send(definition.topic, rows)
+            transaction.send(LATE_TOPIC, [applied_entry(flow, up_to)])
+    finally:
+        producer.close()
+    return {
+        "records": len(waiting.entries),
+        "windows": len(waiting.windows),
+        "rows": len(rows),
+    }
+
+
+def _queries(definition: Definition, inputs: list[Definition]) -> LateQueries:
+    queries = late_queries(definition, inputs)
+    if definition.kind is not Kind.TABLE or definition.start != "earliest" or queries is None:
+        raise MainstemError(
+            "NOT_SUPPORTED", what=f'"{definition.name}"', where="APPLY LATE", advice=_SHAPE
+        )
+    assert definition.query is not None
+    check_filters(Asked.of(definition.query), inputs)
+    return queries
+
+
+def _corrected(
+    session: SparkSession,
+    connection: Connection,
+    admin: Admin,
+    queries: LateQueries,
+    definition: Definition,
+    source: Definition,
+    waiting: LateRecords,
+) -> list[Outgoing]:
+    """The records that make the windows right: rows, and deletes of those that do not count."""
+    windows = sorted(waiting.windows)
+    first, last = windows[0][0], max(end for _, end in windows)
+    between = _range(admin, source, first)
+    rows = compile_range(session, queries.groups, source, connection, between, (first, last))
+    found = encode(_only(rows, session, windows), definition).toLocalIterator()
+    return [Outgoing(_bytes(row.key), _bytes(row.value)) for row in found]
+
+
+def _only(rows: DataFrame, session: SparkSession, windows: list[Window]) -> DataFrame:
+    """The rows of these windows, without the column that says so."""
+    columns = {"first": [w[0] for w in windows], "last": [w[1] for w in windows]}
+    wanted = session.createDataFrame(pa.table(columns))
+    window = F.col(WINDOW)
+    same = (window.getField("start") == wanted["first"].cast("timestamp")) & (
+        window.getField("end") == wanted["last"].cast("timestamp")
+    )
+    return rows.join(F.broadcast(wanted), same, "left_semi").drop(WINDOW)
+
+
+def _range(
+    admin: Admin, source: Definition, first: str
+) -> tuple[Mapping[str, Offsets], Mapping[str, Offsets]]:
+    """Where to read: no record before it can belong to a window that begins at `first`.
+
+    A record's event time is at most so much after its own time stamp. What the log has let go of
+    may belong there: then the windows cannot be computed any more.
+    """
+    ahead = "0 seconds" if source.event_time is None else source.max_ahead or MAX_AHEAD
+    allowed = milliseconds(ahead)
+    moment = int(datetime.fromisoformat(first).timestamp() * 1000)
+    since = 0 if allowed is None else max(0, moment - allowed)
+    start: dict[str, Offsets] = {}
+    for topic in admin.topics_of(source):
+        begin = admin.begin_offsets(topic)
+        start[topic] = admin.offsets_at(topic, since)
+        for partition, offset in start[topic].items():
+            if 0 < begin[partition] == offset:
+                raise MainstemError(
+                    "LATE_LOG_INCOMPLETE", topic=topic, partition=partition, window=first
+                )
+    return start, admin.all_end_offsets(start)
+
+
+def _bytes(data: bytearray | None) -> bytes | None:
+    return None if data is None else bytes(data)
