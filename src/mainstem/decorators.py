@@ -1,4 +1,4 @@
-"""`@function`: what marks a Python function of a project for use in SQL.
+"""`@function`, `@stateful`: what marks a Python function of a project for use by Mainstem.
 
 The mark changes nothing: the function stays what it was, to be called in tests and notebooks.
 Mainstem reads the signature from the source text and runs the function in the engine's workers.
@@ -7,7 +7,7 @@ Mainstem reads the signature from the source text and runs the function in the e
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,4 +40,21 @@ def function(
     """
     if marked is not None:
         return marked
+    return lambda plain: plain
+
+
+def stateful(
+    *, stream: str, key: str, timer: Literal["event", "wall"] = "event"
+) -> Callable[[F], F]:
+    """Make a stream of what a function of `functions/*.py` gives; it has the function's name.
+
+    The function is called for each record of `stream` with the record, the state of its key and,
+    if it asks for one, the key's timer:
+
+    @stateful(stream="clicks", key="user")
+    def visits(click: Click | None, state: State[Visit], timer: Timer) -> Iterator[Ended]: ...
+
+    key      the column, or the columns with commas between, that state is kept for
+    timer    "event": its time is that of the records; "wall": it is the time of day
+    """
     return lambda plain: plain

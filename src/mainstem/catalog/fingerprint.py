@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, Stateful
 
 
 def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
@@ -53,6 +53,17 @@ def own_parts(definition: Definition) -> dict[str, Any]:
         "query": definition.query.canonical if definition.query else None,
         "emit": "final" if definition.final else "changes",
         "deduplicate": [*(name.lower() for name in definition.deduplicate), definition.within],
+        **_function_parts(definition.stateful),
+    }
+
+
+def _function_parts(stateful: Stateful | None) -> dict[str, Any]:
+    if stateful is None:
+        return {}
+    function = stateful.function
+    return {
+        "function": f"{function.signature} {function.version}",
+        "state": [*(name.lower() for name in stateful.key), stateful.clock],
     }
 
 

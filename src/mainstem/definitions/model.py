@@ -49,6 +49,8 @@ class Flavour(StrEnum):
     """Once per row; gives rows."""
     AGGREGATE = "aggregate"
     """Once per group, Arrow arrays in, one value out."""
+    STATEFUL = "stateful"
+    """Once per record, with what is kept for its key; makes a stream, and no SQL calls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,26 @@ class FunctionDefinition:
     def fewest(self) -> int:
         """How many arguments a call must give, at least one."""
         return max(1, sum(not parameter.optional for parameter in self.parameters))
+
+
+class TimerClock(StrEnum):
+    """By which time the timers of a stateful function ring."""
+
+    EVENT = "event"
+    """The time of the records: as late as the stream's watermark says."""
+    WALL = "wall"
+
+
+@dataclass(frozen=True, slots=True)
+class Stateful:
+    """How a stream is made by a Python function that keeps state per key."""
+
+    function: FunctionDefinition
+    """Its parameters are the record and the state; it returns the struct of the rows."""
+    key: tuple[str, ...]
+    """Columns of the input."""
+    clock: TimerClock | None
+    """None when the function takes no timer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +173,8 @@ class Definition:
     """Columns by which a derived stream leaves out records that came before."""
     within: str | None = None
     """How far apart in event time two such records may be; None: however far."""
+    stateful: Stateful | None = None
+    """The Python function that makes the rows from those of the query."""
     comment: str | None = None
 
     @property

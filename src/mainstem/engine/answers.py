@@ -27,6 +27,7 @@ from mainstem.engine.compile import (
 )
 from mainstem.engine.encode import JSON_OPTIONS, encode
 from mainstem.engine.functions import check_loads
+from mainstem.engine.keyed_rules import explained, rows_of_function
 from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
@@ -80,9 +81,12 @@ class Answers:
     def _compile(self, payload: dict[str, Any]) -> DataFrame:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        session = flow_session(self._spark, self._settings.shuffle_partitions)
+        if definition.stateful is not None:
+            check_loads(self._spark, (definition.stateful.function,))
+            return rows_of_function(session, definition, definition.stateful, inputs[0])
         if definition.query is not None:
             check_loads(self._spark, definition.query.functions)
-        session = flow_session(self._spark, self._settings.shuffle_partitions)
         if definition.query is not None and flow_kind(inputs) is not FlowKind.STREAM:
             return compile_empty(session, definition.query, inputs)
         rows = compile_stream(
@@ -104,6 +108,8 @@ class Answers:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         rows = self._compile(payload)
+        if definition.stateful is not None:
+            return explained(definition, definition.stateful)
         kind = flow_kind(inputs)
         if kind is not FlowKind.STREAM:
             reasons = [_WHOLE_BATCH, _HOW[kind], f"cannot run in real time: {_NOT_REAL_TIME}"]

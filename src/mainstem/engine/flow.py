@@ -34,9 +34,9 @@ from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
 from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
-from mainstem.engine.writer import BatchWriter
+from mainstem.engine.writer import BatchWriter, KeyedMaking
 from mainstem.errors import MainstemError
-from mainstem.vocabulary import Clock, Offsets, group_of
+from mainstem.vocabulary import TICKS_PREFIX, Offsets, group_of
 
 _LOG = logging.getLogger(__name__)
 _FIRST_PAUSE_SECONDS = 1.0
@@ -49,7 +49,6 @@ class FlowServices(Machinery):
     """What every flow of an engine shares."""
 
     keeper: Keeper
-    clock: Clock
     in_background: Callable[[Callable[[], None]], None]
     """Runs a short piece of work in another thread, in order."""
 
@@ -128,11 +127,15 @@ class Flow:
             self.start()
         elif self.running and now - self._started_at > _HEALTHY_AFTER_SECONDS:
             self._pause = _FIRST_PAUSE_SECONDS
+        if self._writer is not None and self._writer.keyed is not None:
+            self._ring(self._writer.keyed)
 
     def measure(self) -> None:
         """Brings lag and counts up to date with the log."""
         if self._writer is not None:
             self.status.rows_out_total = self._written_before + self._writer.rows_written
+            if self._writer.keyed is not None:
+                self.status.state_rows = self._writer.keyed.keys
         streams = [source for source in self.inputs if source.kind is Kind.STREAM]
         decoded = sum(self._services.keeper.kept(source.name) for source in streams)
         self.status.quarantined = decoded + self._set_aside
@@ -255,6 +258,13 @@ class Flow:
         if source.kind is Kind.STREAM:
             self._services.keeper.report(Report(source, start, end, bad))
 
+    def _ring(self, keyed: KeyedMaking) -> None:
+        """Lets a timer of the flow's function ring, if one is due."""
+        try:
+            keyed.ring()
+        except MainstemError as error:
+            _LOG.warning("flow %s: %s", self.entry.name, error.message)
+
     def _put_aside(self, failure: MainstemError) -> bool:
         """Keeps the records for which a function failed; True when the flow can go on."""
         services = self._services
@@ -301,6 +311,8 @@ class Flow:
             for topic in starts.keys() - ends.keys():  # deleted
                 status.positions.pop(topic, None)
             for topic, end in ends.items():
+                if topic.startswith(TICKS_PREFIX):
+                    continue  # no input of the user's
                 status.positions[topic] = {str(p): o for p, o in end.items()}
                 committed[topic] = end
                 start = starts.get(topic, {})

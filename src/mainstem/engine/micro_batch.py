@@ -20,6 +20,7 @@ from mainstem.engine.compile import compile_stream
 from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, read_stream
 from mainstem.engine.encode import encode
 from mainstem.engine.enrich import Enrichment
+from mainstem.engine.keyed import KeyedFlow
 from mainstem.engine.set_aside import left_out
 from mainstem.engine.table_flow import Recomputation
 from mainstem.engine.tables import Tables
@@ -27,6 +28,7 @@ from mainstem.engine.topics import wildcard_topics
 from mainstem.engine.writer import BatchWriter, Making, Split
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
+from mainstem.vocabulary import Clock
 
 _ASKED = "asked"
 
@@ -41,6 +43,7 @@ class Machinery:
     checkpoints: Checkpoints
     tables: Tables
     admin: Admin
+    clock: Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class _Run:
     rows: DataFrame
     split: Split
     making: Making | None = None
+    keyed: KeyedFlow | None = None
     mode: OutputMode = "append"
 
 
@@ -71,6 +75,7 @@ def start_micro_batch(
         machinery.connection,
         run.split,
         run.making,
+        keyed=run.keyed,
         watch=topics.watch if topics else None,
         gone=topics.forget_lost(machinery.spark, checkpoint) if topics else 0,
     )
@@ -101,6 +106,19 @@ def _run(
     match flow_kind(inputs):
         case FlowKind.STREAM:
             excluded = left_out(entry, inputs, connection, machinery.admin)
+            if definition.stateful is not None:
+                keyed = KeyedFlow(
+                    entry,
+                    definition.stateful,
+                    inputs[0],
+                    connection,
+                    machinery.clock,
+                    checkpoints,
+                    checkpoint,
+                )
+                keyed.prepare(machinery.admin, machinery.settings.shuffle_partitions)
+                rows = keyed.read(session, definition.start, limit, excluded)
+                return _Run(rows, Split.BY_STATE, keyed=keyed)
             rows = compile_stream(session, definition, inputs, connection, limit, excluded)
             split = Split.BY_STATE if keeps_state(definition, inputs) else Split.BY_INPUT
             return _Run(encode(rows, definition), split, mode=output_mode(definition))

@@ -37,7 +37,8 @@ def left_out(
 ) -> Excluded:
     """The records of its input topic that were kept for a flow in its present generation."""
     query = entry.definition.query
-    if query is None or not query.functions or not _one_topic(inputs):
+    calls = query is not None and bool(query.functions or entry.definition.stateful)
+    if not calls or not _one_topic(inputs):
         return {}
     [topic] = [source.topic for source in inputs]
     wanted = {"stage": STAGE, "flow": entry.flow_id, "topic": topic}

@@ -39,6 +39,7 @@ from mainstem.definitions.resolve import order
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import flow_session
+from mainstem.engine.keyed import changelog_of, ticks_of
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.set_aside import set_aside
@@ -93,7 +94,13 @@ class Driver:
         checkpoints = Checkpoints(self.spark, str(self.folder))
         tables = Tables(self.spark, self.connection, self.admin, checkpoints)
         self._machinery = Machinery(
-            self.spark, self.connection, self._settings, checkpoints, tables, self.admin
+            self.spark,
+            self.connection,
+            self._settings,
+            checkpoints,
+            tables,
+            self.admin,
+            self.clock,
         )
 
     def apply(self, sql: str, *, functions: str | None = None, drop_missing: bool = False) -> Plan:
@@ -103,11 +110,12 @@ class Driver:
         project, as for `mainstem apply`: what is not in them is dropped.
         """
         known = dict(self.catalog.functions)
+        texts = [("case.sql", sql)]
         if functions is not None:
-            known = load_functions([("functions/case.py", functions)])
+            texts.append(("functions/case.py", functions))
+            known = load_functions(texts)
         definitions = [
-            replace(d, topic=self.prefix + d.topic)
-            for d in load_definitions([("case.sql", sql)], known)
+            replace(d, topic=self.prefix + d.topic) for d in load_definitions(texts, known)
         ]
         plan = build_plan(
             self.catalog,
@@ -191,6 +199,9 @@ class Driver:
             if not set_aside(failure, entry, inputs, self.connection, self.clock):
                 raise failure from None
             self._run_flow(entry, inputs)
+        else:
+            if writer.keyed is not None and writer.keyed.ring():  # a timer is due
+                self._run_flow(entry, inputs)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """What the object holds now: a stream's records, or a table's latest rows."""
@@ -244,7 +255,9 @@ class Driver:
         """Removes the case's topics."""
         if "_producer" in self.__dict__:
             self._producer.close()
-        own = {e.definition.topic for e in self.catalog.entries.values() if not _wildcard(e)}
+        kept = [e.definition for e in self.catalog.entries.values() if not _wildcard(e)]
+        own = {definition.topic for definition in kept}
+        own |= {name for d in kept if d.stateful for name in (changelog_of(d), ticks_of(d))}
         for topic in own | self._topics:
             self.admin.delete_topic(topic)
 

@@ -1,0 +1,277 @@
+"""Calls of a stateful function: for each record with what is kept for its key, and for timers."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from mainstem.definitions.model import Stateful
+from mainstem.definitions.types import struct_fields
+from mainstem.engine.arrow_types import arrow_type
+from mainstem.engine.function_values import converter, fitter, giver, inner_type, taker
+from mainstem.engine.function_worker import NOT_FITTING, USER_ERRORS, Failures, failed, load
+from mainstem.engine.json_text import key_reader, key_text, reader, writer
+from mainstem.keyed import State, Timer
+from mainstem.log.state_store import Changes, Kept, StateStore
+from mainstem.vocabulary import Column
+
+_MOST_FAILURES_OF_A_KEY = 20
+"""The other records of such a key are tried when these are put aside."""
+_MOST_RINGS = 10_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Slot:
+    """A key that the batch has to do with."""
+
+    __slots__ = ("calls", "failures", "key", "state", "stored", "text", "timer")
+
+    def __init__(self, key: Any, text: bytes, stored: Kept | None) -> None:
+        self.key = key
+        self.text = text
+        self.stored = stored
+        self.state: State[Any] = State(key=key)
+        self.timer = Timer(_EPOCH)
+        self.calls: list[tuple[int | None, int]] = []
+        """Which records the function was called for without failing, and at what time."""
+        self.failures = 0
+
+
+class Caller:
+    """Calls the function for the records of one batch and one partition of the state."""
+
+    def __init__(
+        self,
+        stateful: Stateful,
+        key: Sequence[Column],
+        row_key: Sequence[str],
+        store: StateStore,
+    ) -> None:
+        self._function = function = stateful.function
+        self._timed = stateful.clock is not None
+        self._store = store
+        self._call = load(function)
+        self._take = taker(function)
+        self._row_type = arrow_type(function.returns)
+        self._write_row = writer(function.returns)
+        self._row_key = _row_key(function.returns, row_key)
+        event, state = function.parameters
+        hints = typing.get_type_hints(self._call)
+        self._event = inner_type(hints[event.name])
+        self._state_type = state.type
+        self._write_state = writer(state.type)
+        self._read_state = reader(state.type)
+        self._fit_state = fitter(state.type)
+        self._make_state = converter(typing.get_args(hints[state.name])[0])
+        self._write_key = [writer(column.type) for column in key]
+        self._read_key = key_reader(tuple(column.type for column in key))
+        self._slots: dict[Any, Slot] = {}
+        self._rows: list[Any] = []
+        self._origins: list[int | None] = []
+        """For each row the record that it was given for; None: a timer."""
+        self._columns: list[Sequence[Any]] = []
+        self._make: Callable[..., Any] = _maker(self._event)
+        self._failures = Failures(function, [])
+
+    def call(self, table: pa.Table, times: Sequence[int | None], reached: int, delay: int) -> int:
+        """Calls the function for all records in order; gives the time that was reached.
+
+        Before a record, the timer of its key rings if it is due: `times` are those of the
+        records, and each of them moves the time on to itself less `delay`.
+        """
+        fields = typing.get_type_hints(self._event).values()
+        columns = [table.column(index) for index in range(table.num_columns)]
+        self._columns = [giver(hint)(column) for hint, column in zip(fields, columns, strict=False)]
+        count = len(self._columns)
+        width = len(self._write_key)
+        keys = [column.to_pylist() for column in columns[count : count + width]]
+        places = [column.to_pylist() for column in columns[-3:-1]]
+        self._failures = Failures(self._function, list(zip(*places, strict=True)))
+        singles = keys[0] if width == 1 else list(zip(*keys, strict=True))
+        slots, timed, call, timer_is_due = self._slots, self._timed, self._called, self._is_due
+        for index, (key, time) in enumerate(zip(singles, times, strict=True)):
+            if time is not None and time - delay > reached:
+                reached = time - delay
+            slot = slots.get(key)
+            if slot is None:
+                slot = slots[key] = self._slot(key)
+            if timed and slot.timer.at is not None and timer_is_due(slot, reached):
+                self._ring(slot, reached)
+            if slot.failures < _MOST_FAILURES_OF_A_KEY:
+                call(slot, index, reached)
+        return reached
+
+    def ring(self, until: int) -> None:
+        """Lets all timers ring that are due."""
+        for text in self._store.due(until):
+            values = self._read_key(text)
+            key = values[0] if len(values) == 1 else tuple(values)
+            if key not in self._slots:
+                self._slots[key] = self._slot(key)
+        for slot in list(self._slots.values()):
+            if self._is_due(slot, until):
+                self._ring(slot, until)
+
+    def outputs(self) -> list[tuple[bytes | None, bytes]]:
+        """Key and value of all records to write, in order. FUNCTION_FAILED if something failed."""
+        self._failures.raise_if_any()
+        try:
+            pa.array(self._rows, type=self._row_type)
+        except NOT_FITTING as error:
+            self._find_misfits(error)
+        write, key = self._write_row, self._row_key
+        return [(key(row), write(row).encode()) for row in self._rows]
+
+    def changes(self) -> tuple[Changes, int]:
+        """What is to be kept otherwise than before, and for how many keys something is kept."""
+        found: dict[bytes, Kept] = {}
+        count = self._store.keys
+        fitted = []
+        for slot in self._slots.values():
+            value = slot.state.value
+            text = None
+            if value is not None:
+                try:
+                    plain = self._fit_state(value)
+                    fitted.append(plain)
+                    text = self._write_state(plain).encode()
+                except USER_ERRORS as error:
+                    raise self._misfit(slot, error) from None
+            kept = Kept(text, None if slot.timer.at is None else _micros(slot.timer.at))
+            if kept != (slot.stored or Kept()):
+                found[slot.text] = kept
+                count += (slot.stored is None) - kept.empty
+        try:
+            pa.array(fitted, type=arrow_type(self._state_type))
+        except NOT_FITTING as error:
+            raise self._misfit(None, error) from None
+        return found, count
+
+    def _slot(self, key: Any) -> Slot:
+        values = (key,) if len(self._write_key) == 1 else key
+        text = key_text(self._write_key, values)
+        slot = Slot(key, text, self._store.get(text))
+        self._load(slot)
+        return slot
+
+    def _load(self, slot: Slot) -> None:
+        """State and timer as they were before the batch."""
+        value, due = (None, None) if slot.stored is None else (slot.stored.value, slot.stored.due)
+        plain = None if value is None else self._read_state(value)
+        make = self._make_state
+        slot.state = State(plain if plain is None or make is None else make(plain), slot.key)
+        slot.timer = Timer(_EPOCH, None if due is None else _EPOCH + due * _MICROSECOND)
+
+    def _is_due(self, slot: Slot, reached: int) -> bool:
+        return slot.timer.at is not None and _micros(slot.timer.at) <= reached
+
+    def _ring(self, slot: Slot, reached: int) -> None:
+        """Calls the function as often as its timer, set anew, is due; each time must be later."""
+        last = None
+        for _ in range(_MOST_RINGS):
+            due = slot.timer.at
+            if due is None or _micros(due) > reached or (last is not None and due <= last):
+                return
+            slot.timer.clear()
+            last = due
+            try:
+                self._run(slot, None, _micros(due))
+            except USER_ERRORS as error:
+                where = f" when the timer of {slot.key!r} rang"
+                raise failed(self._function, error, {}, where) from None
+            slot.calls.append((None, _micros(due)))
+
+    def _called(self, slot: Slot, index: int, reached: int) -> None:
+        try:
+            self._run(slot, index, reached)
+        except USER_ERRORS as error:
+            self._failures.add(index, error)
+            slot.failures += 1
+            self._undo(slot)
+        else:
+            slot.calls.append((index, reached))
+
+    def _run(self, slot: Slot, index: int | None, reached: int) -> None:
+        event = None if index is None else self._make(*[c[index] for c in self._columns])
+        if self._timed:
+            slot.timer.now = _EPOCH + reached * _MICROSECOND
+            given = self._call(event, slot.state, slot.timer)
+        else:
+            given = self._call(event, slot.state)
+        take = self._take
+        rows = [take(row) for row in given]
+        if rows:
+            self._rows += rows
+            self._origins += [index] * len(rows)
+
+    def _undo(self, slot: Slot) -> None:
+        """State and timer as they were before the call that failed, by calling anew."""
+        rows, origins = self._rows, self._origins
+        self._rows, self._origins = [], []
+        self._load(slot)
+        for index, reached in slot.calls:
+            if index is None:
+                slot.timer.clear()
+            self._run(slot, index, reached)
+        self._rows, self._origins = rows, origins
+
+    def _find_misfits(self, error: BaseException) -> None:
+        """Some row is not of the type that was promised: which records are to blame?"""
+        for row, origin in zip(self._rows, self._origins, strict=True):
+            try:
+                pa.array([row], type=self._row_type)
+            except NOT_FITTING as single:
+                if origin is None:
+                    raise failed(self._function, single, {}) from None
+                self._failures.add(origin, single)
+        self._failures.raise_if_any()
+        raise error
+
+    def _misfit(self, slot: Slot | None, error: BaseException) -> Exception:
+        whose = "" if slot is None else f" for the key {slot.key!r}"
+        return failed(self._function, error, {}, f", what it keeps{whose} has not its type")
+
+
+def _maker(event: Any) -> Callable[..., Any]:
+    """Fields in their order -> a record as the function wants it."""
+    names = list(typing.get_type_hints(event))
+    make: Callable[..., Any] = event
+    if typing.is_typeddict(event):
+        return lambda *values: dict(zip(names, values, strict=True))
+    if dataclasses.is_dataclass(event):
+        fields = dataclasses.fields(event)
+        if any(field.kw_only for field in fields):
+            return lambda *values: make(**dict(zip(names, values, strict=True)))
+    return make
+
+
+def _row_key(returns: str, columns: Sequence[str]) -> Callable[[Any], bytes | None]:
+    """What makes the key of a record: plain text of one column, JSON of several."""
+    if not columns:
+        return lambda row: None
+    types = dict(struct_fields(returns).values())
+    writers = {name: writer(types[name]) for name in columns}
+    if len(columns) > 1:
+        labels = [(f'"{name}":', name, write) for name, write in writers.items()]
+        return lambda row: (
+            "{" + ",".join(f"{label}{write(row[name])}" for label, name, write in labels) + "}"
+        ).encode()
+    [(name, write)] = writers.items()
+
+    def text(row: Any) -> bytes | None:
+        value = row[name]
+        if value is None:
+            return None
+        return value.encode() if isinstance(value, str) else write(value).strip('"').encode()
+
+    return text
+
+
+def _micros(at: datetime) -> int:
+    return (at - _EPOCH) // _MICROSECOND
