@@ -109,6 +109,7 @@ class Flow:
                 _LOG.warning("flow %s: stop: %s", self.entry.name, flow_error(error, "").message)
         if self._writer is not None:
             self._written_before += self._writer.rows_written
+            self._set_aside += self._writer.keyed.aside if self._writer.keyed else 0
             self._writer = None
 
     def tick(self) -> None:
@@ -138,7 +139,8 @@ class Flow:
                 self.status.state_rows = self._writer.keyed.keys
         streams = [source for source in self.inputs if source.kind is Kind.STREAM]
         decoded = sum(self._services.keeper.kept(source.name) for source in streams)
-        self.status.quarantined = decoded + self._set_aside
+        keyed = None if self._writer is None else self._writer.keyed
+        self.status.quarantined = decoded + self._set_aside + (keyed.aside if keyed else 0)
         if self.entry.definition.lane is Lane.REAL_TIME:
             return  # between its checkpoints Spark does not tell where such a flow is
         lag = 0

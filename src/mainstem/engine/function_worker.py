@@ -47,7 +47,7 @@ def load(function: FunctionDefinition) -> Callable[..., Any]:
         found: Callable[..., Any] = getattr(module, function.name)
     except USER_ERRORS as error:
         failure = MainstemError(
-            "FUNCTION_NOT_LOADED", name=function.name, file=file, problem=_text(error)
+            "FUNCTION_NOT_LOADED", name=function.name, file=file, problem=problem_of(error)
         )
         raise RuntimeError(task_failure(failure)) from None
     return found
@@ -145,7 +145,7 @@ def rows_of(
         rows = [take(row) for row in call(*given)]
         table = pa.array(rows, type=arrow_type(function.returns)).to_pylist()
     except USER_ERRORS as error:
-        problem = {_text(error): places} if places else {}
+        problem = {problem_of(error): places} if places else {}
         raise failed(function, error, problem) from None
     for row in table:
         yield tuple(row.values())
@@ -167,7 +167,7 @@ class Failures:
             self._first = error
         if self._places and self._count < MOST_RECORDS:
             self._count += 1
-            self._found.setdefault(_text(error), []).append(self._places[index])
+            self._found.setdefault(problem_of(error), []).append(self._places[index])
 
     def raise_if_any(self) -> None:
         """FUNCTION_FAILED with all that failed."""
@@ -188,7 +188,7 @@ def failed(
     failure = MainstemError(
         "FUNCTION_FAILED",
         name=function.name,
-        problem=_text(error),
+        problem=problem_of(error),
         record=where,
         records=records,
     )
@@ -247,7 +247,8 @@ def _vector(
     return _given(result, function.returns)
 
 
-def _text(error: BaseException) -> str:
+def problem_of(error: BaseException) -> str:
+    """What a user's code raised, in a line."""
     lines = str(error).strip().splitlines()
     words = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     return words[:_LONGEST_PROBLEM]

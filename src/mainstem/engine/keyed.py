@@ -9,7 +9,7 @@ reads, too.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -29,6 +29,7 @@ from mainstem.log.state_store import changelog_topic
 from mainstem.vocabulary import CHANGELOG_PREFIX, HIDDEN_PREFIX, TICKS_PREFIX, Clock
 
 _TICK = b"tick"
+_PLACE = ("_topic", "_partition", "_offset")
 _MILLION = 1_000_000
 _NEWEST = "newest"
 _STORES = "mainstem-state"
@@ -71,6 +72,7 @@ class KeyedFlow:
         """False as long as no batch has told when the next timer is due."""
         self._rung = False
         self._keys = 0
+        self._aside = 0
 
     def prepare(self, admin: Admin, partitions: int) -> None:
         """Makes the topics of the flow; what another life of the flow has left there goes.
@@ -91,26 +93,23 @@ class KeyedFlow:
             admin.truncate(self._changelog)
         self._partitions = len(admin.end_offsets(self._changelog))
 
-    def read(
-        self, session: SparkSession, start: str, limit: int, excluded: Mapping[int, Collection[int]]
-    ) -> DataFrame:
+    def read(self, session: SparkSession, start: str, limit: int) -> DataFrame:
         """The input: what the function takes, what is the key, and where each record stands."""
         event = struct_fields(self._stateful.function.parameters[0].type).values()
         time = event_time_of(self._source)
-        needed = {name for name, _ in event} | {"_partition", "_offset", time}
+        needed = {name for name, _ in event} | {*_PLACE, time}
         intake = Intake(
             self._connection,
             start=start,
             max_records=limit,
             metadata=mentioned_metadata(needed),
-            excluded=excluded,
             ticks=None if self._stateful.clock is None else self._ticks,
         )
         rows = read_stream(session, self._source, intake)
         local = session.sparkContext.getConf().get("spark.local.dir") or "."
         self._stores = f"{local.split(',')[0]}/{_STORES}"
         keys = dict(zip(self._names, (column.name for column in self._key), strict=True))
-        where = dict(zip(PLACE, ("_partition", "_offset", time), strict=True))
+        where = dict(zip(PLACE, (*_PLACE, time), strict=True))
         return rows.select(
             *(F.col(_quoted(name)).cast(kind).alias(name) for name, kind in event),
             *(F.col(_quoted(column)).alias(name) for name, column in keys.items()),
@@ -144,6 +143,7 @@ class KeyedFlow:
         )
         self._due = min((note["due"] for note in told if note["due"] is not None), default=None)
         self._keys = sum(note["keys"] for note in told)
+        self._aside += sum(note["aside"] for note in told)
         # a task whose batch had been written before has not looked
         self._known = self._stateful.clock is None or len(told) == self._partitions
         self._rung = False
@@ -152,6 +152,11 @@ class KeyedFlow:
     def keys(self) -> int:
         """For how many keys something is kept."""
         return self._keys
+
+    @property
+    def aside(self) -> int:
+        """Records that this run has put into the quarantine."""
+        return self._aside
 
     def ring(self) -> bool:
         """Writes a tick if a timer is due, or may be; True when it did."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,14 +14,18 @@ from mainstem.definitions.model import Stateful
 from mainstem.definitions.types import struct_fields
 from mainstem.engine.arrow_types import arrow_type
 from mainstem.engine.function_values import converter, fitter, giver, inner_type, taker
-from mainstem.engine.function_worker import NOT_FITTING, USER_ERRORS, Failures, failed, load
+from mainstem.engine.function_worker import (
+    NOT_FITTING,
+    USER_ERRORS,
+    failed,
+    load,
+    problem_of,
+)
 from mainstem.engine.json_text import key_reader, key_text, reader, writer
 from mainstem.keyed import State, Timer
 from mainstem.log.state_store import Changes, Kept, StateStore
 from mainstem.vocabulary import Column
 
-_MOST_FAILURES_OF_A_KEY = 20
-"""The other records of such a key are tried when these are put aside."""
 _MOST_RINGS = 10_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -30,7 +34,7 @@ _MICROSECOND = timedelta(microseconds=1)
 class Slot:
     """A key that the batch has to do with."""
 
-    __slots__ = ("calls", "failures", "key", "state", "stored", "text", "timer")
+    __slots__ = ("calls", "careful", "key", "state", "stored", "text", "timer")
 
     def __init__(self, key: Any, text: bytes, stored: Kept | None) -> None:
         self.key = key
@@ -39,8 +43,9 @@ class Slot:
         self.state: State[Any] = State(key=key)
         self.timer = Timer(_EPOCH)
         self.calls: list[tuple[int | None, int]] = []
-        """Which records the function was called for without failing, and at what time."""
-        self.failures = 0
+        """Which records the function was called for, and at what time."""
+        self.careful = False
+        """True after a failure: from then on each call can be undone at once."""
 
 
 class Caller:
@@ -52,6 +57,7 @@ class Caller:
         key: Sequence[Column],
         row_key: Sequence[str],
         store: StateStore,
+        failed: Mapping[int, str],
     ) -> None:
         self._function = function = stateful.function
         self._timed = stateful.clock is not None
@@ -77,7 +83,8 @@ class Caller:
         """For each row the record that it was given for; None: a timer."""
         self._columns: list[Sequence[Any]] = []
         self._make: Callable[..., Any] = _maker(self._event)
-        self._failures = Failures(function, [])
+        self.failed = dict(failed)
+        """Records that are left out, and why: given, and those for which the function raised."""
 
     def call(self, table: pa.Table, times: Sequence[int | None], reached: int, delay: int) -> int:
         """Calls the function for all records in order; gives the time that was reached.
@@ -91,10 +98,9 @@ class Caller:
         count = len(self._columns)
         width = len(self._write_key)
         keys = [column.to_pylist() for column in columns[count : count + width]]
-        places = [column.to_pylist() for column in columns[-3:-1]]
-        self._failures = Failures(self._function, list(zip(*places, strict=True)))
         singles = keys[0] if width == 1 else list(zip(*keys, strict=True))
         slots, timed, call, timer_is_due = self._slots, self._timed, self._called, self._is_due
+        left_out = frozenset(self.failed)
         for index, (key, time) in enumerate(zip(singles, times, strict=True)):
             if time is not None and time - delay > reached:
                 reached = time - delay
@@ -103,7 +109,7 @@ class Caller:
                 slot = slots[key] = self._slot(key)
             if timed and slot.timer.at is not None and timer_is_due(slot, reached):
                 self._ring(slot, reached)
-            if slot.failures < _MOST_FAILURES_OF_A_KEY:
+            if index not in left_out:
                 call(slot, index, reached)
         return reached
 
@@ -118,13 +124,16 @@ class Caller:
             if self._is_due(slot, until):
                 self._ring(slot, until)
 
-    def outputs(self) -> list[tuple[bytes | None, bytes]]:
-        """Key and value of all records to write, in order. FUNCTION_FAILED if something failed."""
-        self._failures.raise_if_any()
+    def misfits(self) -> dict[int, str]:
+        """Records for which a row was given that is not of the promised type, and why."""
         try:
             pa.array(self._rows, type=self._row_type)
-        except NOT_FITTING as error:
-            self._find_misfits(error)
+        except NOT_FITTING:
+            return self._find_misfits()
+        return {}
+
+    def outputs(self) -> list[tuple[bytes | None, bytes]]:
+        """Key and value of all records to write, in order; call it when there are no misfits."""
         write, key = self._write_row, self._row_key
         return [(key(row), write(row).encode()) for row in self._rows]
 
@@ -134,16 +143,8 @@ class Caller:
         count = self._store.keys
         fitted = []
         for slot in self._slots.values():
-            value = slot.state.value
-            text = None
-            if value is not None:
-                try:
-                    plain = self._fit_state(value)
-                    fitted.append(plain)
-                    text = self._write_state(plain).encode()
-                except USER_ERRORS as error:
-                    raise self._misfit(slot, error) from None
-            kept = Kept(text, None if slot.timer.at is None else _micros(slot.timer.at))
+            plain, kept = self._kept(slot)
+            fitted.append(plain)
             if kept != (slot.stored or Kept()):
                 found[slot.text] = kept
                 count += (slot.stored is None) - kept.empty
@@ -157,12 +158,24 @@ class Caller:
         values = (key,) if len(self._write_key) == 1 else key
         text = key_text(self._write_key, values)
         slot = Slot(key, text, self._store.get(text))
-        self._load(slot)
+        self._load(slot, slot.stored)
         return slot
 
-    def _load(self, slot: Slot) -> None:
-        """State and timer as they were before the batch."""
-        value, due = (None, None) if slot.stored is None else (slot.stored.value, slot.stored.due)
+    def _kept(self, slot: Slot) -> tuple[Any, Kept]:
+        """State and timer as they are now: plain, and as they would be stored."""
+        value = slot.state.value
+        plain = text = None
+        if value is not None:
+            try:
+                plain = self._fit_state(value)
+                text = self._write_state(plain).encode()
+            except USER_ERRORS as error:
+                raise self._misfit(slot, error) from None
+        return plain, Kept(text, None if slot.timer.at is None else _micros(slot.timer.at))
+
+    def _load(self, slot: Slot, kept: Kept | None) -> None:
+        """State and timer as they were stored."""
+        value, due = (None, None) if kept is None else (kept.value, kept.due)
         plain = None if value is None else self._read_state(value)
         make = self._make_state
         slot.state = State(plain if plain is None or make is None else make(plain), slot.key)
@@ -188,12 +201,15 @@ class Caller:
             slot.calls.append((None, _micros(due)))
 
     def _called(self, slot: Slot, index: int, reached: int) -> None:
+        before = self._kept(slot)[1] if slot.careful else None
         try:
             self._run(slot, index, reached)
         except USER_ERRORS as error:
-            self._failures.add(index, error)
-            slot.failures += 1
-            self._undo(slot)
+            self.failed[index] = problem_of(error)
+            if before is None:
+                self._undo(slot)
+            else:
+                self._load(slot, before)
         else:
             slot.calls.append((index, reached))
 
@@ -214,24 +230,24 @@ class Caller:
         """State and timer as they were before the call that failed, by calling anew."""
         rows, origins = self._rows, self._origins
         self._rows, self._origins = [], []
-        self._load(slot)
+        slot.careful = True
+        self._load(slot, slot.stored)
         for index, reached in slot.calls:
             if index is None:
                 slot.timer.clear()
             self._run(slot, index, reached)
         self._rows, self._origins = rows, origins
 
-    def _find_misfits(self, error: BaseException) -> None:
-        """Some row is not of the type that was promised: which records are to blame?"""
+    def _find_misfits(self) -> dict[int, str]:
+        found: dict[int, str] = {}
         for row, origin in zip(self._rows, self._origins, strict=True):
             try:
                 pa.array([row], type=self._row_type)
             except NOT_FITTING as single:
                 if origin is None:
                     raise failed(self._function, single, {}) from None
-                self._failures.add(origin, single)
-        self._failures.raise_if_any()
-        raise error
+                found[origin] = problem_of(single)
+        return found
 
     def _misfit(self, slot: Slot | None, error: BaseException) -> Exception:
         whose = "" if slot is None else f" for the key {slot.key!r}"

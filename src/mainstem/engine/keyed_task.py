@@ -4,9 +4,10 @@ What happens to its part of a batch, within the writer's steps (`log.task_writer
 
 a. Behind the writer's step 2 the store is brought up to date: it holds what was committed, all of
    it and nothing else.
-b. The function is called for each record. What it keeps is changed in memory only. Crash, or a
-   record for which it fails: nothing was written.
-c. Rows, changes of the state and commit token go into one transaction (the writer's 3 to 5).
+b. The function is called for each record. What it keeps is changed in memory only. What a call
+   that fails has changed is undone. Crash: nothing was written.
+c. Rows, changes of the state, records for which the function failed (to the quarantine) and commit
+   token go into one transaction (the writer's 3 to 5).
 d. After the commit the changes go into the store. Crash before that: the store is behind, and the
    next task reads from the changelog what it misses.
 
@@ -26,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mainstem.definitions.model import Stateful, TimerClock
+from mainstem.engine.aside import put_aside
 from mainstem.engine.keyed_calls import Caller
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -33,7 +35,12 @@ from mainstem.log.state_store import NEWEST_KEY, Changes, StateStore
 from mainstem.log.task_writer import Rows, TaskResult, TaskWrite
 from mainstem.vocabulary import Column
 
-PLACE = ("_mainstem_partition", "_mainstem_offset", "_mainstem_time")
+TOPIC, PARTITION, OFFSET, TIME = PLACE = (
+    "_mainstem_topic",
+    "_mainstem_partition",
+    "_mainstem_offset",
+    "_mainstem_time",
+)
 """The last columns of the input: where each record stands in the log, and its event time."""
 _LONG_AGO = -(10**17)
 
@@ -45,7 +52,7 @@ class KeyedWork:
     connection: Mapping[str, Any]
     stateful: Stateful
     key: tuple[Column, ...]
-    """What state is kept for; these columns stand before the last three of the input."""
+    """What state is kept for; these columns stand before the last four of the input."""
     row_key: tuple[str, ...]
     """Key of the rows that the function gives."""
     changelog: str
@@ -76,14 +83,18 @@ class KeyedTask:
         self._newest: int | None = None
         self.made = 0
         """Rows that the function gave."""
+        self.aside = 0
+        """Records for which it failed."""
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
         """What is to be written: the function's rows, and the changes of the state."""
         table = _whole(batches)
         store = self._store = self._open()
-        caller = Caller(self._work.stateful, self._work.key, self._work.row_key, store)
         self._newest = _newest(store.newest, self._work.newest)
-        self._call(caller, table)
+        table = self._ordered(table)
+        caller = self._call(store, table, {})
+        while misfits := caller.misfits():
+            caller = self._call(store, table, {**caller.failed, **misfits})
         outputs = caller.outputs()
         self._changes, self._keys = caller.changes()
         self.made = len(outputs)
@@ -94,6 +105,9 @@ class KeyedTask:
             records[NEWEST_KEY] = b"%d" % self._newest
         topic, partition = self._work.changelog, self._number
         yield Rows(topic, list(records), list(records.values()), partition=partition)
+        if caller.failed and table is not None:
+            self.aside = len(caller.failed)
+            yield self._put_aside(table, caller.failed)
 
     def done(self, result: TaskResult) -> str | None:
         """The transaction was committed, or there was none: what the driver should know."""
@@ -105,7 +119,7 @@ class KeyedTask:
                 batch = self._task.batch_id
                 store.apply(self._changes, batch, self._newest, self._keys, self._begin)
             note = {"newest": store.newest, "due": store.next_due(), "keys": store.keys}
-            return json.dumps(note)
+            return json.dumps({**note, "aside": self.aside})
         finally:
             store.close()
 
@@ -125,24 +139,42 @@ class KeyedTask:
             admin.close()
         return store
 
-    def _call(self, caller: Caller, table: pa.Table | None) -> None:
-        """Calls the function in the order of the log, or of time where that rings timers."""
-        clock, delay = self._work.stateful.clock, self._work.delay
+    def _ordered(self, table: pa.Table | None) -> pa.Table | None:
+        """The records in the order of the log, or of time where that lets timers ring."""
+        by_time = self._work.stateful.clock is TimerClock.EVENT
+        order = (TIME, TOPIC, PARTITION, OFFSET) if by_time else (TOPIC, PARTITION, OFFSET)
+        return None if table is None else table.sort_by([(name, "ascending") for name in order])
+
+    def _call(self, store: StateStore, table: pa.Table | None, failed: Mapping[int, str]) -> Caller:
+        """Calls the function for all records but those that failed, and for timers."""
+        work = self._work
+        clock, delay, reached = work.stateful.clock, work.delay, work.now
         by_time = clock is TimerClock.EVENT
-        reached = self._work.now
         if by_time:
             reached = _LONG_AGO if self._newest is None else self._newest - delay
+        caller = Caller(work.stateful, work.key, work.row_key, store, failed)
         if table is not None:
-            order = (PLACE[2], *PLACE[:2]) if by_time else PLACE[:2]
-            table = table.sort_by([(name, "ascending") for name in order])
             times: Sequence[int | None] = [None] * table.num_rows
             if by_time:
-                column = pc.cast(table.column(PLACE[2]), pa.int64())
+                column = pc.cast(table.column(TIME), pa.int64())
                 self._newest = _newest(self._newest, pc.max(column).as_py())
                 times = column.to_pylist()
             reached = caller.call(table, times, reached, delay)
         if clock is not None:
             caller.ring(reached)
+        return caller
+
+    def _put_aside(self, table: pa.Table, failed: Mapping[int, str]) -> Rows:
+        """The records for which the function failed, for the quarantine."""
+        places = table.select([TOPIC, PARTITION, OFFSET]).take(list(failed)).to_pylist()
+        problems = dict(zip((tuple(p.values()) for p in places), failed.values(), strict=True))
+        return put_aside(
+            Connection.from_dict(self._work.connection),
+            problems,
+            name=self._work.stateful.function.name,
+            flow=self._task.flow,
+            at=self._work.now / 1_000_000,
+        )
 
 
 def _whole(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:

@@ -105,7 +105,6 @@ def _run(
     tables, checkpoints = machinery.tables, machinery.checkpoints
     match flow_kind(inputs):
         case FlowKind.STREAM:
-            excluded = left_out(entry, inputs, connection, machinery.admin)
             if definition.stateful is not None:
                 keyed = KeyedFlow(
                     entry,
@@ -117,8 +116,9 @@ def _run(
                     checkpoint,
                 )
                 keyed.prepare(machinery.admin, machinery.settings.shuffle_partitions)
-                rows = keyed.read(session, definition.start, limit, excluded)
+                rows = keyed.read(session, definition.start, limit)
                 return _Run(rows, Split.BY_STATE, keyed=keyed)
+            excluded = left_out(entry, inputs, connection, machinery.admin)
             rows = compile_stream(session, definition, inputs, connection, limit, excluded)
             split = Split.BY_STATE if keeps_state(definition, inputs) else Split.BY_INPUT
             return _Run(encode(rows, definition), split, mode=output_mode(definition))

@@ -110,6 +110,11 @@ class KeyedMaking(Protocol):
         """For how many keys something is kept."""
         ...
 
+    @property
+    def aside(self) -> int:
+        """Records that this run has put into the quarantine."""
+        ...
+
     def ring(self) -> bool:
         """Called now and then by the flow's runner: asks for a batch if a timer is due."""
         ...

@@ -74,6 +74,9 @@ class TaskWrite:
         return f"{self.flow}|{self.task}"
 
 
+Headers = list[tuple[str, str | bytes | None]] | None
+
+
 class Rows(NamedTuple):
     """Some rows, as columns of equal length."""
 
@@ -85,6 +88,7 @@ class Rows(NamedTuple):
     """Milliseconds since the epoch; None: now."""
     partition: int = -1
     """Where they go; -1: by their keys."""
+    headers: Sequence[Headers] | None = None
 
 
 @dataclass(frozen=True)
@@ -221,18 +225,21 @@ class _TaskWriter:
     def _produce_all(self, producer: Producer, rows: Iterable[Rows]) -> int:
         produce = producer.produce
         count = 0
-        for topics, keys, values, timestamps, partition in rows:
+        for topics, keys, values, timestamps, partition, headers in rows:
             names: Iterable[str] = (
                 repeat(topics or self._task.topic)
                 if topics is None or isinstance(topics, str)
                 else topics
             )
             times: Iterable[int | None] = repeat(0) if timestamps is None else timestamps
-            for topic, key, value, timestamp in zip(names, keys, values, times, strict=False):
+            heads: Iterable[Headers] = repeat(None) if headers is None else headers
+            for topic, key, value, timestamp, head in zip(
+                names, keys, values, times, heads, strict=False
+            ):
                 try:
-                    produce(topic, value, key, partition, None, None, timestamp or 0)
+                    produce(topic, value, key, partition, None, None, timestamp or 0, head)
                 except BufferError:
-                    row = (topic, value, key, partition, timestamp or 0)
+                    row = (topic, value, key, partition, timestamp or 0, head)
                     self._produce_when_possible(producer, *row)
                 except KafkaException as error:
                     if not is_too_large(error):
@@ -244,12 +251,12 @@ class _TaskWriter:
 
     def _produce_when_possible(self, producer: Producer, *row: Any) -> None:
         """The queue is full: wait until the broker has taken some of it."""
-        topic, value, key, partition, timestamp = row
+        topic, value, key, partition, timestamp, headers = row
         deadline = time.monotonic() + _FULL_QUEUE_SECONDS
         while True:
             transactions.serve_reports(producer, 0.05)
             try:
-                producer.produce(topic, value, key, partition, None, None, timestamp)
+                producer.produce(topic, value, key, partition, None, None, timestamp, headers)
                 return
             except BufferError:
                 if time.monotonic() > deadline:
@@ -259,7 +266,7 @@ class _TaskWriter:
         task = self._task
         token = json.dumps({"batch": task.batch_id, "epoch": task.epoch}).encode()
         key = task.token_key.encode()
-        self._produce_when_possible(producer, task.tokens_topic, token, key, -1, 0)
+        self._produce_when_possible(producer, task.tokens_topic, token, key, -1, 0, None)
 
 
 def token_is_committed(connection: Connection, task: TaskWrite) -> bool:
