@@ -1,4 +1,4 @@
-"""`@function`, `@stateful`: what marks a Python function of a project for use by Mainstem.
+"""`@function`, `@stateful`, `@on`: what marks a Python function of a project for use by Mainstem.
 
 The mark changes nothing: the function stays what it was, to be called in tests and notebooks.
 Mainstem reads the signature from the source text and runs the function in the engine's workers.
@@ -56,5 +56,29 @@ def stateful(
 
     key      the column, or the columns with commas between, that state is kept for
     timer    "event": its time is that of the records; "wall": it is the time of day
+    """
+    return lambda plain: plain
+
+
+def on(
+    stream: str,
+    /,
+    *,
+    batch: bool = False,
+    tries: int = 5,
+    pause: float = 1.0,
+    most: int = 500,
+    start: Literal["latest", "earliest"] = "latest",
+) -> Callable[[F], F]:
+    """Have a function of `functions/*.py` called for the events of a stream, at least once each.
+
+    @on("orders")
+    def notify(order: Order, id: str) -> None: ...
+
+    batch    call it with a list of records (and a list of ids), not with one
+    tries    so often before a record goes to the quarantine; 0: without end
+    pause    seconds between the first try and the second; twice as long before each further one
+    most     records that are taken in at once: what may be called again after a crash
+    start    whether a new function begins with new records, or with all that are there
     """
     return lambda plain: plain

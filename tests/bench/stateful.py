@@ -19,7 +19,7 @@ from typing import Any
 
 import pandas as pd
 from cpu import cpu_seconds
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState
@@ -112,7 +112,7 @@ def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
         ("mainstem, cold", few, FEW, partial(_mainstem, machinery, folder, "summed")),
         ("mainstem", many, EVENTS, partial(_mainstem, machinery, folder, "summed")),
         ("mainstem, timers", many, EVENTS, partial(_mainstem, machinery, folder, "timed")),
-        ("applyInPandasWithState", few, FEW, partial(_by_hand, spark, connection, folder, _pandas)),
+        ("applyInPandasWithState", few, FEW, partial(_by_hand, machinery, folder, _pandas)),
     ]
     found: list[Result] = []
     for name, topic, events, way in ways:
@@ -136,7 +136,7 @@ def _mainstem(machinery: Machinery, folder: Path, name: str, topic: str) -> Stre
     definition = replace(by_name[name], topic=out)
     assert definition.stateful is not None
     session = flow_session(machinery.spark, 2)
-    rows = rows_of_function(session, definition, definition.stateful, source)
+    rows = rows_of_function(session, definition, definition.stateful.function, source)
     definition = resolve(definition, columns_of(rows), [source])
     entry = Entry(definition, "bench", generation=hash(out) % 10**9)
     checkpoint = tempfile.mkdtemp(dir=folder)
@@ -145,13 +145,15 @@ def _mainstem(machinery: Machinery, folder: Path, name: str, topic: str) -> Stre
 
 
 def _by_hand(
-    spark: SparkSession,
-    connection: Connection,
+    machinery: Machinery,
     folder: Path,
     transform: Callable[[DataFrame], DataFrame],
     topic: str,
 ) -> StreamingQuery:
-    session = flow_session(spark, 2)
+    session = flow_session(machinery.spark, 2)
+    connection = machinery.connection
+    out = f"{topic}-{uuid.uuid4().hex[:6]}"
+    machinery.admin.ensure_topic(TopicSpec(out, 4, 1))
     raw = (
         session.readStream.format("kafka")
         .option("kafka.bootstrap.servers", connection.servers)
@@ -166,7 +168,7 @@ def _by_hand(
         .select(F.col("k").alias("key"), F.to_json(F.struct("*")).alias("value"))
         .writeStream.format("kafka")
         .option("kafka.bootstrap.servers", connection.servers)
-        .option("topic", f"{topic}-{uuid.uuid4().hex[:6]}")
+        .option("topic", out)
         .option("checkpointLocation", tempfile.mkdtemp(dir=folder))
         .outputMode("update")
         .trigger(availableNow=True)

@@ -11,6 +11,7 @@ from mainstem.definitions.calls import called, place_of_call
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.enrich_rules import check_enrich_flow
 from mainstem.definitions.grouping import Shape, many_groupings, shape_of
+from mainstem.definitions.handlers import check_handler
 from mainstem.definitions.model import Definition, Flavour, FlowKind, Kind, Lane, Query
 from mainstem.definitions.query import one_row, parameters
 from mainstem.definitions.relations import relations
@@ -63,6 +64,9 @@ def check_flow(definition: Definition, inputs: Sequence[Definition]) -> None:
         return
     if definition.stateful is not None:
         check_stateful(definition, definition.stateful, inputs)
+        return
+    if definition.handler is not None:
+        check_handler(definition, definition.handler, inputs)
         return
     asked = Asked.of(definition.query)
     kind = flow_kind(inputs)

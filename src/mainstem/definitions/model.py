@@ -51,6 +51,8 @@ class Flavour(StrEnum):
     """Once per group, Arrow arrays in, one value out."""
     STATEFUL = "stateful"
     """Once per record, with what is kept for its key; makes a stream, and no SQL calls it."""
+    EVENT = "event"
+    """Once per record or batch of records, for what it does; no SQL calls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,23 @@ class Stateful:
 
 
 @dataclass(frozen=True, slots=True)
+class Handler:
+    """How a Python function is called for the events of a stream."""
+
+    function: FunctionDefinition
+    """Its parameters are the record and, if it wants that, the record's id; it returns the struct
+    of the rows, or None (`nullable`): then each record leaves a receipt."""
+    batch: bool
+    """True: called with lists."""
+    tries: int
+    """So often before a record goes to the quarantine; 0: without end."""
+    pause: float
+    """Seconds between the first try and the second; twice as long before each further one."""
+    most: int
+    """Records that are taken in at once: what may be called again after a crash."""
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """The SELECT of a derived definition."""
 
@@ -175,7 +194,15 @@ class Definition:
     """How far apart in event time two such records may be; None: however far."""
     stateful: Stateful | None = None
     """The Python function that makes the rows from those of the query."""
+    handler: Handler | None = None
+    """The Python function that is called for the rows of the query."""
     comment: str | None = None
+
+    @property
+    def made_by(self) -> FunctionDefinition | None:
+        """The Python function that is called for each record of the input, if that is how."""
+        how = self.stateful or self.handler
+        return None if how is None else how.function
 
     @property
     def derived(self) -> bool:

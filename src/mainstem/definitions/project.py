@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from mainstem.definitions.handlers import read_handlers
 from mainstem.definitions.lexer import NO_FUNCTIONS
 from mainstem.definitions.model import Create, Definition, FunctionDefinition, Statement
 from mainstem.definitions.parse import parse
@@ -56,7 +57,8 @@ def load_definitions(
     places: dict[str, SourceLocation] = {}
     for file, text in files:
         if is_functions_file(file):
-            found = read_stateful(PythonSource(file, text))
+            source = PythonSource(file, text)
+            found = [*read_stateful(source), *read_handlers(source)]
         else:
             found = [_definition(statement) for statement in parse(text, file, functions)]
         for definition in found:

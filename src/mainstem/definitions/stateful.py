@@ -5,27 +5,24 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mainstem.definitions.annotations import Annotations
-from mainstem.definitions.lexer import Source
 from mainstem.definitions.model import (
     Definition,
     Flavour,
     FunctionDefinition,
     Kind,
     Parameter,
-    Query,
     Stateful,
     TimerClock,
 )
-from mainstem.definitions.names import plain_name
-from mainstem.definitions.python_functions import check_function_name
-from mainstem.definitions.python_source import PythonSource, version_of, walk_functions
-from mainstem.definitions.query import read_query
-from mainstem.definitions.types import struct_fields
-from mainstem.errors import MainstemError, did_you_mean
-from mainstem.vocabulary import METADATA_COLUMNS
+from mainstem.definitions.python_source import PythonSource, version_of
+from mainstem.definitions.python_streams import (
+    check_input,
+    marked_functions,
+    query_over,
+    refusal,
+)
 
 _MARK = "mainstem.stateful"
 _STATE = "mainstem.State"
@@ -34,25 +31,13 @@ _SHAPE = (
     "Write def name(event: Event, state: State[Kept]) -> Iterator[Row], and for a timer "
     "def name(event: Event | None, state: State[Kept], timer: Timer) -> Iterator[Row]."
 )
-_NO_KEY = re.compile(r"float|double|array|map|struct")
 _OPTIONS = 'It takes stream="...", key="..." and, if need be, timer="event" or timer="wall".'
+_NO_KEY = re.compile(r"float|double|array|map|struct")
 
 
 def read_stateful(source: PythonSource) -> list[Definition]:
-    """The streams that functions of one file define, in order."""
-    found = []
-    for node in walk_functions(source.tree):
-        mark = next((d for d in node.decorator_list if _marked(source, d)), None)
-        if mark is None:
-            continue
-        if isinstance(node, ast.AsyncFunctionDef) or node not in source.tree.body:
-            raise source.error(
-                node,
-                f'"{node.name}" cannot make a stream',
-                "Make it a plain function (def) at the top of the file.",
-            )
-        found.append(_read(source, node, mark))
-    return found
+    """The streams that stateful functions of one file define, in order."""
+    return [_read(source, node, mark) for node, mark in marked_functions(source, _MARK)]
 
 
 def check_stateful(
@@ -60,44 +45,23 @@ def check_stateful(
 ) -> None:
     """Refuse a function that cannot be called with what it reads."""
     [source] = inputs
-    refused: tuple[str, str] | None = None
-    bad = [c for c in map(source.column, stateful.key) if c and _NO_KEY.match(c.type)]
-    if bad:
-        refused = (
-            f'column "{bad[0].name}" of type {bad[0].type} as the key',
-            "Take columns of texts, whole numbers, decimals, dates or times.",
-        )
-    if source.kind is not Kind.STREAM:
-        refused = f'the table "{source.name}"', "Read a stream: a table has rows, and no events."
-    elif stateful.clock is not None and source.pattern is not None:
-        refused = (
+    check_input(definition, stateful.function, source, stateful.key)
+    for column in map(source.column, stateful.key):
+        if column is not None and _NO_KEY.match(column.type):
+            raise refusal(
+                definition,
+                f'column "{column.name}" of type {column.type} as the key',
+                "Take columns of texts, whole numbers, decimals, dates or times.",
+            )
+    if stateful.clock is not None and source.pattern is not None:
+        raise refusal(
+            definition,
             f'a timer over the wildcard stream "{source.name}"',
             "Make a stream of it first, with CREATE STREAM ... AS SELECT, and read that one.",
         )
-    if refused is not None:
-        raise MainstemError(
-            "NOT_SUPPORTED",
-            location=definition.location,
-            what=refused[0],
-            where="a stateful function",
-            advice=refused[1],
-        )
-    known = [column.name for column in source.columns]
-    fields = [name for name, _ in struct_fields(stateful.function.parameters[0].type).values()]
-    for name in (*stateful.key, *fields):
-        metadata = name.lower() in METADATA_COLUMNS and name not in stateful.key
-        if source.column(name) is None and not metadata:
-            raise MainstemError(
-                "UNKNOWN_COLUMN",
-                location=definition.location,
-                column=name,
-                known=", ".join(known),
-                suggestion=did_you_mean(name, known),
-            )
 
 
 def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr) -> Definition:
-    check_function_name(source, node)
     options = _options(source, mark)
     clock = options.get("timer", TimerClock.EVENT)
     if clock not in list(TimerClock):
@@ -125,7 +89,7 @@ def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr) -> Defini
         topic=node.name,
         location=function.location,
         text=source.excerpt([node]).strip(),
-        query=_query(source, mark, options["stream"]),
+        query=query_over(source, mark, options["stream"], _OPTIONS),
         stateful=Stateful(function, key, TimerClock(clock) if timed else None),
     )
 
@@ -167,18 +131,6 @@ def _parameters(
     ), bool(timer)
 
 
-def _query(source: PythonSource, mark: ast.expr, stream: str) -> Query:
-    """All of the stream."""
-    try:
-        if not plain_name(stream):
-            raise MainstemError("INVALID_NAME", name=stream, what="a stream")
-        text = Source(f"SELECT * FROM {stream}")  # noqa: S608 - a plain name
-        query, _ = read_query(text, text.statements()[0], definition=True)
-    except MainstemError:
-        raise source.error(mark, f'"{stream}" is not the name of a stream', _OPTIONS) from None
-    return replace(query, location=source.location(mark))
-
-
 def _options(source: PythonSource, mark: ast.expr) -> dict[str, str]:
     options: dict[str, str] = {}
     if isinstance(mark, ast.Call) and not mark.args:
@@ -193,8 +145,3 @@ def _options(source: PythonSource, mark: ast.expr) -> dict[str, str]:
     if not {"stream", "key"} <= options.keys():
         raise source.error(mark, "@stateful does not say what it reads", _OPTIONS)
     return options
-
-
-def _marked(source: PythonSource, decorator: ast.expr) -> bool:
-    mark = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return source.dotted(mark) == _MARK

@@ -82,9 +82,10 @@ class Answers:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         session = flow_session(self._spark, self._settings.shuffle_partitions)
-        if definition.stateful is not None:
-            check_loads(self._spark, (definition.stateful.function,))
-            return rows_of_function(session, definition, definition.stateful, inputs[0])
+        made_by = definition.made_by
+        if made_by is not None:
+            check_loads(self._spark, (made_by,))
+            return rows_of_function(session, definition, made_by, inputs[0])
         if definition.query is not None:
             check_loads(self._spark, definition.query.functions)
         if definition.query is not None and flow_kind(inputs) is not FlowKind.STREAM:
@@ -108,8 +109,8 @@ class Answers:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         rows = self._compile(payload)
-        if definition.stateful is not None:
-            return explained(definition, definition.stateful)
+        if definition.made_by is not None:
+            return explained(definition, definition.made_by)
         kind = flow_kind(inputs)
         if kind is not FlowKind.STREAM:
             reasons = [_WHOLE_BATCH, _HOW[kind], f"cannot run in real time: {_NOT_REAL_TIME}"]

@@ -34,7 +34,7 @@ from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
 from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
-from mainstem.engine.writer import BatchWriter, KeyedMaking
+from mainstem.engine.writer import BatchWriter, TaskMaking
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import TICKS_PREFIX, Offsets, group_of
 
@@ -109,7 +109,7 @@ class Flow:
                 _LOG.warning("flow %s: stop: %s", self.entry.name, flow_error(error, "").message)
         if self._writer is not None:
             self._written_before += self._writer.rows_written
-            self._set_aside += self._writer.keyed.aside if self._writer.keyed else 0
+            self._set_aside += self._writer.calling.aside if self._writer.calling else 0
             self._writer = None
 
     def tick(self) -> None:
@@ -128,19 +128,19 @@ class Flow:
             self.start()
         elif self.running and now - self._started_at > _HEALTHY_AFTER_SECONDS:
             self._pause = _FIRST_PAUSE_SECONDS
-        if self._writer is not None and self._writer.keyed is not None:
-            self._ring(self._writer.keyed)
+        if self._writer is not None and self._writer.calling is not None:
+            self._ring(self._writer.calling)
 
     def measure(self) -> None:
         """Brings lag and counts up to date with the log."""
         if self._writer is not None:
             self.status.rows_out_total = self._written_before + self._writer.rows_written
-            if self._writer.keyed is not None:
-                self.status.state_rows = self._writer.keyed.keys
+            if self._writer.calling is not None:
+                self.status.state_rows = self._writer.calling.keys
         streams = [source for source in self.inputs if source.kind is Kind.STREAM]
         decoded = sum(self._services.keeper.kept(source.name) for source in streams)
-        keyed = None if self._writer is None else self._writer.keyed
-        self.status.quarantined = decoded + self._set_aside + (keyed.aside if keyed else 0)
+        calling = None if self._writer is None else self._writer.calling
+        self.status.quarantined = decoded + self._set_aside + (calling.aside if calling else 0)
         if self.entry.definition.lane is Lane.REAL_TIME:
             return  # between its checkpoints Spark does not tell where such a flow is
         lag = 0
@@ -260,10 +260,10 @@ class Flow:
         if source.kind is Kind.STREAM:
             self._services.keeper.report(Report(source, start, end, bad))
 
-    def _ring(self, keyed: KeyedMaking) -> None:
+    def _ring(self, calling: TaskMaking) -> None:
         """Lets a timer of the flow's function ring, if one is due."""
         try:
-            keyed.ring()
+            calling.ring()
         except MainstemError as error:
             _LOG.warning("flow %s: %s", self.entry.name, error.message)
 

@@ -6,7 +6,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from functools import cache
 from typing import Any
@@ -18,6 +18,8 @@ from mainstem.engine.arrow_types import arrow_type
 
 Convert = Callable[[Any], Any]
 _EXACT = Context(prec=38, rounding=ROUND_HALF_EVEN)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOMENT = pa.timestamp("us", "UTC")
 _UNIONS = (typing.Union, types.UnionType)
 
 
@@ -51,12 +53,21 @@ def giver(hint: Any) -> Callable[[pa.Array], Sequence[Any]]:
     convert = converter(hint)
 
     def give(array: pa.Array) -> list[Any]:
-        values: list[Any] = array.to_pylist()
+        values = plain_values(array)
         if convert is None:
             return values
         return [None if value is None else convert(value) for value in values]
 
     return give
+
+
+def plain_values(array: pa.Array) -> list[Any]:
+    """The values as Python has them; Arrow itself takes very long for times with a zone."""
+    if array.type != _MOMENT:
+        values: list[Any] = array.to_pylist()
+        return values
+    moments = array.cast(pa.int64()).to_pylist()
+    return [None if m is None else _EPOCH + timedelta(microseconds=m) for m in moments]
 
 
 def inner_type(hint: Any) -> Any:

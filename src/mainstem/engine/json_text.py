@@ -21,6 +21,8 @@ from mainstem.engine.arrow_types import arrow_type
 
 Write = Callable[[Any], str]
 Read = Callable[[Any], Any]
+_FAST = json.JSONDecoder()
+_EXACT = json.JSONDecoder(parse_float=Decimal)
 
 
 @cache
@@ -33,8 +35,8 @@ def writer(spark_type: str) -> Write:
 def reader(spark_type: str) -> Callable[[bytes], Any]:
     """What makes the value of such a text: structs as dicts, maps as lists of pairs."""
     read = _or_none(_reader(arrow_type(spark_type)))
-    floats = Decimal if "decimal" in spark_type else float
-    return lambda text: read(json.loads(text, parse_float=floats))
+    decode = (_EXACT if "decimal" in spark_type else _FAST).decode
+    return lambda text: read(decode(text.decode()))
 
 
 def key_text(writers: Sequence[Write], values: Sequence[Any]) -> bytes:
@@ -49,7 +51,7 @@ def key_reader(spark_types: tuple[str, ...]) -> Callable[[bytes], list[Any]]:
     readers = [_or_none(_reader(arrow_type(spark_type))) for spark_type in spark_types]
 
     def load(text: bytes) -> list[Any]:
-        plain = json.loads(text, parse_float=Decimal)
+        plain = _EXACT.decode(text.decode())
         return [read(part) for read, part in zip(readers, plain, strict=True)]
 
     return load

@@ -12,16 +12,14 @@ import json
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import Definition, Stateful, TimerClock
 from mainstem.definitions.options import milliseconds
-from mainstem.definitions.state import event_time_of
-from mainstem.definitions.types import struct_fields
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.decode import Intake, mentioned_metadata, read_stream
-from mainstem.engine.keyed_task import PLACE, KeyedWork
+from mainstem.engine.decode import Intake
+from mainstem.engine.keyed_task import KeyedWork
+from mainstem.engine.records_for import records_for
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
@@ -29,7 +27,6 @@ from mainstem.log.state_store import changelog_topic
 from mainstem.vocabulary import CHANGELOG_PREFIX, HIDDEN_PREFIX, TICKS_PREFIX, Clock
 
 _TICK = b"tick"
-_PLACE = ("_topic", "_partition", "_offset")
 _MILLION = 1_000_000
 _NEWEST = "newest"
 _STORES = "mainstem-state"
@@ -95,26 +92,16 @@ class KeyedFlow:
 
     def read(self, session: SparkSession, start: str, limit: int) -> DataFrame:
         """The input: what the function takes, what is the key, and where each record stands."""
-        event = struct_fields(self._stateful.function.parameters[0].type).values()
-        time = event_time_of(self._source)
-        needed = {name for name, _ in event} | {*_PLACE, time}
         intake = Intake(
             self._connection,
             start=start,
             max_records=limit,
-            metadata=mentioned_metadata(needed),
             ticks=None if self._stateful.clock is None else self._ticks,
         )
-        rows = read_stream(session, self._source, intake)
         local = session.sparkContext.getConf().get("spark.local.dir") or "."
         self._stores = f"{local.split(',')[0]}/{_STORES}"
         keys = dict(zip(self._names, (column.name for column in self._key), strict=True))
-        where = dict(zip(PLACE, (*_PLACE, time), strict=True))
-        return rows.select(
-            *(F.col(_quoted(name)).cast(kind).alias(name) for name, kind in event),
-            *(F.col(_quoted(column)).alias(name) for name, column in keys.items()),
-            *(F.col(_quoted(column)).alias(name) for name, column in where.items()),
-        )
+        return records_for(session, self._stateful.function, self._source, intake, keys)
 
     def divided(self, batch: DataFrame) -> DataFrame:
         """The batch in the partitions of the state."""
@@ -196,7 +183,3 @@ def changelog_of(definition: Definition) -> str:
 def ticks_of(definition: Definition) -> str:
     """The topic that wakes a stateful function."""
     return TICKS_PREFIX + definition.topic
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

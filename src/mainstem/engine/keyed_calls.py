@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from mainstem.definitions.model import Stateful
-from mainstem.definitions.types import struct_fields
 from mainstem.engine.arrow_types import arrow_type
+from mainstem.engine.function_rows import key_writer, record_maker
 from mainstem.engine.function_values import converter, fitter, giver, inner_type, taker
 from mainstem.engine.function_worker import (
     NOT_FITTING,
@@ -66,7 +65,7 @@ class Caller:
         self._take = taker(function)
         self._row_type = arrow_type(function.returns)
         self._write_row = writer(function.returns)
-        self._row_key = _row_key(function.returns, row_key)
+        self._row_key = key_writer(function.returns, row_key)
         event, state = function.parameters
         hints = typing.get_type_hints(self._call)
         self._event = inner_type(hints[event.name])
@@ -82,7 +81,7 @@ class Caller:
         self._origins: list[int | None] = []
         """For each row the record that it was given for; None: a timer."""
         self._columns: list[Sequence[Any]] = []
-        self._make: Callable[..., Any] = _maker(self._event)
+        self._make: Callable[..., Any] = record_maker(self._event)
         self.failed = dict(failed)
         """Records that are left out, and why: given, and those for which the function raised."""
 
@@ -252,41 +251,6 @@ class Caller:
     def _misfit(self, slot: Slot | None, error: BaseException) -> Exception:
         whose = "" if slot is None else f" for the key {slot.key!r}"
         return failed(self._function, error, {}, f", what it keeps{whose} has not its type")
-
-
-def _maker(event: Any) -> Callable[..., Any]:
-    """Fields in their order -> a record as the function wants it."""
-    names = list(typing.get_type_hints(event))
-    make: Callable[..., Any] = event
-    if typing.is_typeddict(event):
-        return lambda *values: dict(zip(names, values, strict=True))
-    if dataclasses.is_dataclass(event):
-        fields = dataclasses.fields(event)
-        if any(field.kw_only for field in fields):
-            return lambda *values: make(**dict(zip(names, values, strict=True)))
-    return make
-
-
-def _row_key(returns: str, columns: Sequence[str]) -> Callable[[Any], bytes | None]:
-    """What makes the key of a record: plain text of one column, JSON of several."""
-    if not columns:
-        return lambda row: None
-    types = dict(struct_fields(returns).values())
-    writers = {name: writer(types[name]) for name in columns}
-    if len(columns) > 1:
-        labels = [(f'"{name}":', name, write) for name, write in writers.items()]
-        return lambda row: (
-            "{" + ",".join(f"{label}{write(row[name])}" for label, name, write in labels) + "}"
-        ).encode()
-    [(name, write)] = writers.items()
-
-    def text(row: Any) -> bytes | None:
-        value = row[name]
-        if value is None:
-            return None
-        return value.encode() if isinstance(value, str) else write(value).strip('"').encode()
-
-    return text
 
 
 def _micros(at: datetime) -> int:

@@ -1,4 +1,4 @@
-"""What the engine says of a stateful function before it runs: types, columns, EXPLAIN."""
+"""What the engine says of a function over events before it runs: types, columns, EXPLAIN."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
-from mainstem.definitions.model import Definition, Stateful, TimerClock
+from mainstem.definitions.model import Definition, FunctionDefinition, TimerClock
 from mainstem.definitions.types import struct_fields
 from mainstem.engine.function_arguments import fits
 from mainstem.errors import MainstemError
@@ -21,10 +21,13 @@ _WHEN = {
 
 
 def rows_of_function(
-    session: SparkSession, definition: Definition, stateful: Stateful, source: Definition
+    session: SparkSession,
+    definition: Definition,
+    function: FunctionDefinition,
+    source: Definition,
 ) -> DataFrame:
     """No rows, with the columns that the function gives; TYPE_MISMATCH if it cannot be called."""
-    event = stateful.function.parameters[0]
+    event = function.parameters[0]
     for name, wanted in struct_fields(event.type).values():
         column = source.column(name)
         given = METADATA_COLUMNS[name.lower()] if column is None else column.type
@@ -36,23 +39,31 @@ def rows_of_function(
                 f'"{definition.name}" is a {wanted}, and column "{name}" of '
                 f'"{source.name}" is a {given}',
             )
-    schema = DataType.fromDDL(stateful.function.returns)
+    schema = DataType.fromDDL(function.returns)
     assert isinstance(schema, StructType)
     return session.createDataFrame([], schema)
 
 
-def explained(definition: Definition, stateful: Stateful) -> dict[str, Any]:
+def explained(definition: Definition, function: FunctionDefinition) -> dict[str, Any]:
     """The flow in words."""
-    function = stateful.function
-    return {
-        "lane": definition.lane.value,
-        "kind": "stateful function",
-        "reasons": [
+    reasons: list[str] = []
+    if (stateful := definition.stateful) is not None:
+        reasons = [
             "exactly once: records, changes of the state and commit token are written in one "
             "transaction per task",
             f"state is kept by {', '.join(stateful.key)} until the function clears it",
             _WHEN[stateful.clock],
-            "cannot run in real time: it is a Python function",
-        ],
+        ]
+    elif (handler := definition.handler) is not None:
+        tries = f"{handler.tries} times" if handler.tries else "without end"
+        reasons = [
+            "at least once: after a crash the function may be called again for up to "
+            f"{handler.most} records; its own records are written exactly once",
+            f"a call that fails is tried {tries}, then the record goes to the quarantine",
+        ]
+    return {
+        "lane": definition.lane.value,
+        "kind": f"{function.flavour} function",
+        "reasons": [*reasons, "cannot run in real time: it is a Python function"],
         "plan": f"{function.signature}\n  {function.location}",
     }

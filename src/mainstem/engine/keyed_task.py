@@ -29,19 +29,13 @@ import pyarrow.compute as pc
 from mainstem.definitions.model import Stateful, TimerClock
 from mainstem.engine.aside import put_aside
 from mainstem.engine.keyed_calls import Caller
+from mainstem.engine.records_for import OFFSET, PARTITION, TIME, TOPIC
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.state_store import NEWEST_KEY, Changes, StateStore
 from mainstem.log.task_writer import Rows, TaskResult, TaskWrite
 from mainstem.vocabulary import Column
 
-TOPIC, PARTITION, OFFSET, TIME = PLACE = (
-    "_mainstem_topic",
-    "_mainstem_partition",
-    "_mainstem_offset",
-    "_mainstem_time",
-)
-"""The last columns of the input: where each record stands in the log, and its event time."""
 _LONG_AGO = -(10**17)
 
 

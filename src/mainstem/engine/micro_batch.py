@@ -20,6 +20,7 @@ from mainstem.engine.compile import compile_stream
 from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, read_stream
 from mainstem.engine.encode import encode
 from mainstem.engine.enrich import Enrichment
+from mainstem.engine.handler import HandlerFlow
 from mainstem.engine.keyed import KeyedFlow
 from mainstem.engine.set_aside import left_out
 from mainstem.engine.table_flow import Recomputation
@@ -53,7 +54,7 @@ class _Run:
     rows: DataFrame
     split: Split
     making: Making | None = None
-    keyed: KeyedFlow | None = None
+    calling: KeyedFlow | HandlerFlow | None = None
     mode: OutputMode = "append"
 
 
@@ -75,7 +76,7 @@ def start_micro_batch(
         machinery.connection,
         run.split,
         run.making,
-        keyed=run.keyed,
+        calling=run.calling,
         watch=topics.watch if topics else None,
         gone=topics.forget_lost(machinery.spark, checkpoint) if topics else 0,
     )
@@ -117,7 +118,13 @@ def _run(
                 )
                 keyed.prepare(machinery.admin, machinery.settings.shuffle_partitions)
                 rows = keyed.read(session, definition.start, limit)
-                return _Run(rows, Split.BY_STATE, keyed=keyed)
+                return _Run(rows, Split.BY_STATE, calling=keyed)
+            if definition.handler is not None:
+                handler = HandlerFlow(
+                    entry, definition.handler, inputs[0], connection, machinery.clock
+                )
+                rows = handler.read(session, definition.start, limit)
+                return _Run(rows, Split.BY_STATE, calling=handler)
             excluded = left_out(entry, inputs, connection, machinery.admin)
             rows = compile_stream(session, definition, inputs, connection, limit, excluded)
             split = Split.BY_STATE if keeps_state(definition, inputs) else Split.BY_INPUT

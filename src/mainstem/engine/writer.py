@@ -39,6 +39,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.crash import crash_point
 from mainstem.engine import whole_input
+from mainstem.engine.handler_task import HandlerTask, HandlerWork
 from mainstem.engine.keyed_task import KeyedTask, KeyedWork
 from mainstem.engine.spark_errors import flow_error, retold, task_failure
 from mainstem.engine.status import offsets_in
@@ -94,14 +95,14 @@ class Making(Protocol):
         ...
 
 
-class KeyedMaking(Protocol):
-    """Has the records of a batch made by the tasks that write them, from state that they keep."""
+class TaskMaking(Protocol):
+    """Has the records of a batch made by the tasks that write them, with a Python function."""
 
     def divided(self, batch: DataFrame) -> DataFrame:
-        """The batch in the partitions of the state."""
+        """The batch as its tasks take it."""
         ...
 
-    def work(self) -> KeyedWork:
+    def work(self) -> KeyedWork | HandlerWork:
         """What the tasks of the batch have to do."""
         ...
 
@@ -139,7 +140,7 @@ class BatchWriter:
         split: Split,
         making: Making | None = None,
         *,
-        keyed: KeyedMaking | None = None,
+        calling: TaskMaking | None = None,
         watch: Watch | None = None,
         gone: int = 0,
     ) -> None:
@@ -151,7 +152,7 @@ class BatchWriter:
         self._connection = connection
         self._split = split
         self._making = making
-        self.keyed = keyed
+        self.calling = calling
         self._query: StreamingQuery | None = None
         self._started = threading.Event()
         self._last_written: dict[str, int] = {}
@@ -188,8 +189,8 @@ class BatchWriter:
 
     def _write(self, batch: DataFrame, batch_id: int) -> None:
         batch, names = self._divide(batch, self._gone if batch_id == self._first_batch else 0)
-        if self.keyed is not None:
-            batch = self.keyed.divided(batch)
+        if self.calling is not None:
+            batch = self.calling.divided(batch)
         crash_point("before_write", self._flow, batch_id)
         task_function = _task_function(
             self._connection.to_dict(),
@@ -199,7 +200,7 @@ class BatchWriter:
             self._topic,
             names,
             dict(self._last_written),
-            None if self.keyed is None else self.keyed.work(),
+            None if self.calling is None else self.calling.work(),
             recovering=batch_id == self._first_batch,
         )
         columns = "task string, rows long, wrote boolean, note string"
@@ -209,8 +210,8 @@ class BatchWriter:
             self.rows_written += result.rows
             if result.wrote:
                 self._last_written[result.task] = batch_id
-        if self.keyed is not None:
-            self.keyed.learn([result.note for result in results if result.note is not None])
+        if self.calling is not None:
+            self.calling.learn([result.note for result in results if result.note is not None])
 
     def _divide(self, batch: DataFrame, gone: int) -> tuple[DataFrame, Sequence[str] | None]:
         """The batch as its tasks write it, and their names; None: by the number of the state.
@@ -271,7 +272,7 @@ def _task_function(
     topic: str,
     names: Sequence[str] | None,
     last_written: dict[str, int],
-    work: KeyedWork | None,
+    work: KeyedWork | HandlerWork | None,
     *,
     recovering: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -291,9 +292,10 @@ def _task_function(
             tokens_topic=COMMITS_TOPIC,
             previous_batch=last_written.get(name),
             recovering=recovering,
-            stateful=work is not None,
+            late=work is not None,
         )
-        made: KeyedTask | PlainTask = PlainTask() if work is None else work.task(task, number)
+        made: KeyedTask | HandlerTask | PlainTask
+        made = PlainTask() if work is None else work.task(task, number)
         try:
             result = write_task(connection, task, made.rows(batches))
             note = made.done(result)

@@ -59,9 +59,10 @@ class TaskWrite:
     epoch: str = ""
     """Identity of the flow's checkpoint. Tokens of another one mean nothing: batch ids begin anew
     with every checkpoint."""
-    stateful: bool = False
-    """True when the rows are made from what earlier batches left: those of a batch that may have
-    been written before are asked for only when it is known that it was not (behind step 2)."""
+    late: bool = False
+    """True when the rows are made from what earlier batches left, or making them has effects: those
+    of a batch that may have been written before are asked for only when it is known that it was
+    not (behind step 2)."""
 
     @property
     def transactional_id(self) -> str:
@@ -134,7 +135,7 @@ def write_task(connection: Mapping[str, Any], task: TaskWrite, rows: Iterable[Ro
        and finishes what that one left. Crash: nothing was written; the batch runs again.
     2. When recovering, look for the task's token. If it names this batch or a later one of the
        same checkpoint, the rows are in the log: write nothing. Crash: as after 1. Only behind this
-       step the rows of a stateful task are asked for: what they are made from is then settled.
+       step the rows of a `late` task are asked for: what they are made from is then settled.
     3. Begin a transaction and produce the rows. Crash: they are in the log, but in an open
        transaction that no reader of committed records sees; the next writer's step 1 aborts it.
     4. Produce the token into the same transaction and wait until the broker has all. Crash: as
@@ -161,7 +162,7 @@ class _TaskWriter:
     def run(self, rows: Iterable[Rows]) -> TaskResult:
         task = self._task
         filled = (some for some in rows if len(some.values))
-        wait = task.stateful and task.recovering
+        wait = task.late and task.recovering
         first = None if wait else next(filled, None)
         if first is None and not wait:
             # a replay of the batch has no rows for this task either

@@ -200,7 +200,7 @@ class Driver:
                 raise failure from None
             self._run_flow(entry, inputs)
         else:
-            if writer.keyed is not None and writer.keyed.ring():  # a timer is due
+            if writer.calling is not None and writer.calling.ring():  # a timer is due
                 self._run_flow(entry, inputs)
 
     def rows(self, name: str) -> list[dict[str, Any]]:

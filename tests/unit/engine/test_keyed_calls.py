@@ -12,7 +12,7 @@ import pytest
 from mainstem.definitions.model import Stateful
 from mainstem.definitions.project import load_definitions
 from mainstem.engine.keyed_calls import Caller
-from mainstem.engine.keyed_task import PLACE
+from mainstem.engine.records_for import PLACE
 from mainstem.engine.spark_errors import flow_error
 from mainstem.errors import MainstemError
 from mainstem.log.state_store import StateStore
