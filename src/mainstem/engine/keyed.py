@@ -9,7 +9,9 @@ reads, too.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -98,8 +100,7 @@ class KeyedFlow:
             max_records=limit,
             ticks=None if self._stateful.clock is None else self._ticks,
         )
-        local = session.sparkContext.getConf().get("spark.local.dir") or "."
-        self._stores = f"{local.split(',')[0]}/{_STORES}"
+        self._stores = stores_of(session)
         keys = dict(zip(self._names, (column.name for column in self._key), strict=True))
         return records_for(session, self._stateful.function, self._source, intake, keys)
 
@@ -173,6 +174,19 @@ class KeyedFlow:
     @property
     def _names(self) -> list[str]:
         return [f"{HIDDEN_PREFIX}key{number}" for number in range(len(self._key))]
+
+
+def forget_state(definition: Definition, spark: SparkSession, admin: Admin) -> None:
+    """Deletes what the flow of a stateful function has kept, here and in the log."""
+    shutil.rmtree(Path(stores_of(spark)) / changelog_of(definition), ignore_errors=True)
+    for topic in (changelog_of(definition), ticks_of(definition)):
+        admin.delete_topic(topic)
+
+
+def stores_of(spark: SparkSession) -> str:
+    """Where workers have their copies of what is kept: beside Spark's own files."""
+    local = spark.sparkContext.getConf().get("spark.local.dir") or "."
+    return f"{local.split(',')[0]}/{_STORES}"
 
 
 def changelog_of(definition: Definition) -> str:

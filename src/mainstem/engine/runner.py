@@ -12,7 +12,7 @@ from mainstem import __version__
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.definitions.model import Definition
 from mainstem.engine.flow import Flow, FlowServices
-from mainstem.engine.keyed import changelog_of, ticks_of
+from mainstem.engine.keyed import forget_state
 from mainstem.engine.status import FlowState, iso
 from mainstem.errors import MainstemError
 from mainstem.log.compacted import StateLog
@@ -141,11 +141,10 @@ class Runner:
         """Deletes what a stateful function has kept. If that fails, a new flow of it empties it."""
         if definition.stateful is None:
             return
-        for topic in (changelog_of(definition), ticks_of(definition)):
-            try:
-                self._services.admin.delete_topic(topic)
-            except MainstemError as error:
-                _LOG.warning("%s", error)
+        try:
+            forget_state(definition, self._services.spark, self._services.admin)
+        except MainstemError as error:
+            _LOG.warning("%s", error)
 
     def _measure(self) -> None:
         for flow in self._flows.values():
