@@ -28,7 +28,7 @@ from mainstem.local.stack import Stack
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
 
-PARTS = ("throughput", "latency", "lookups", "memory", "demo")
+PARTS = ("throughput", "stateful", "latency", "lookups", "memory", "demo")
 out = Console(width=120)
 
 
@@ -43,6 +43,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mainstem-bench-") as folder:
         if "throughput" in chosen:
             _throughput(Path(folder) / "throughput")
+        if "stateful" in chosen:
+            _stateful(Path(folder) / "stateful")
         if {"latency", "lookups", "memory"} & set(chosen):
             _stack(Path(folder) / "stack", chosen)
     if "demo" in chosen:
@@ -72,6 +74,25 @@ def _throughput(folder: Path) -> None:
             "" if result in bases else ">= 90 %",
         )
     out.print(table)
+
+
+def _stateful(folder: Path) -> None:
+    import stateful
+
+    project = _project(folder)
+    with Stack(project, parts={"broker"}) as stack:
+        artifacts = spark_jars()
+        connection = Connection(stack.endpoints.bootstrap_servers)
+        results = stateful.run(connection, [*artifacts.jars, artifacts.bare_fs], folder)
+    table = Table(
+        "way", "events", "events per second", "events per CPU-second", title="a running sum per key"
+    )
+    for name, events, seconds, cpu in results:
+        rates = ("more than the time allowed",) * 2
+        if seconds is not None:
+            rates = (f"{events / seconds:,.0f}", f"{events / cpu:,.0f}")
+        table.add_row(name, f"{events:,}", *rates)
+    out.print(table, "goal: 20,000 events per second on two cores, 50,000 keys")
 
 
 def _stack(folder: Path, chosen: list[str]) -> None:

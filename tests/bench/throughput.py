@@ -34,7 +34,7 @@ from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
 from mainstem.log.task_writer import tokens_topic
-from mainstem.vocabulary import COMMITS_TOPIC
+from mainstem.vocabulary import COMMITS_TOPIC, SystemClock
 
 EVENTS = 1_500_000
 ROUNDS = 3
@@ -73,7 +73,7 @@ def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
     clicks = replace(clicks, topic=topic)
     checkpoints = Checkpoints(spark, str(folder))
     tables = Tables(spark, connection, admin, checkpoints)
-    machinery = Machinery(spark, connection, settings, checkpoints, tables)
+    machinery = Machinery(spark, connection, settings, checkpoints, tables, admin, SystemClock())
     bench = _Bench(spark, connection, admin, clicks, folder, machinery)
     ways: list[tuple[str, Callable[[], None]]] = [
         ("filter by hand", lambda: bench.by_hand(filtered, _filter)),

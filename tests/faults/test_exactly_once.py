@@ -56,7 +56,45 @@ CREATE TABLE summary AS
   SELECT right(k, 1) AS digit, count(*) AS n, sum(total) AS total, max(last) AS last
   FROM totals GROUP BY right(k, 1);
 """
+FUNCTIONS = """
+from dataclasses import dataclass
+from mainstem import State, stateful
+
+@dataclass
+class Numbered:
+    k: str
+    seq: int
+    id: str
+
+@dataclass
+class Sum:
+    n: int
+    total: int
+
+@dataclass
+class Counted:
+    k: str
+    seq: int
+    id: str
+    n: int
+    total: int
+
+@stateful(stream="numbers", key="k")
+def counted(number: Numbered, state: State[Sum]) -> list[Counted]:
+    kept = state.value = state.value or Sum(0, 0)
+    kept.n += 1
+    kept.total += number.seq
+    return [Counted(number.k, number.seq, number.id, kept.n, kept.total)]
+"""
 COPIED, TOTALS, JOINED, SUMMARY = "copied.1", "totals.1", "joined.1", "summary.1"
+COUNTED = "counted.1"
+READS = {
+    "copied": "numbers",
+    "joined": "numbers",
+    "counted": "numbers",
+    "totals": "numbers",
+    "summary": "totals",
+}
 
 # All steps of the writer. The first of a row hits a fresh batch, each other one the replay of that
 # same batch. Behind a commit, no step that writes is passed again.
@@ -92,8 +130,10 @@ class World:
     numbers: CommittedTopic[Numbered]
     copied: CommittedTopic[Numbered]
     joined: CommittedTopic[Numbered]
+    counted: CommittedTopic[Numbered]
     totals: CommittedTopic[Any]
     summary: CommittedTopic[Any]
+    sums: CommittedTopic[Any]
     kills: dict[str, int] = field(default_factory=dict)
     recoveries: dict[str, list[float]] = field(default_factory=dict)
     checks: list[str] = field(default_factory=list)
@@ -158,7 +198,7 @@ def world(
         files = definition_files(project)
         plan = client.plan(files)
         client.apply(files, plan["digest"], plan["revision"])
-        wait_for_flows(client, {"copied": 1, "totals": 1, "joined": 1, "summary": 1}, 60)
+        wait_for_flows(client, dict.fromkeys(READS, 1), 60)
         client.sql("INSERT INTO labels VALUES ('k1', 'one'), ('k2', 'two')")
         world = World(
             project,
@@ -172,8 +212,10 @@ def world(
             CommittedTopic(connection, "numbers", numbered),
             CommittedTopic(connection, "copied", numbered),
             CommittedTopic(connection, "joined", numbered),
+            CommittedTopic(connection, "counted", numbered),
             CommittedTopic(connection, "totals", change),
             CommittedTopic(connection, "summary", change),
+            CommittedTopic(connection, "counted", change),
         )
         yield world
         world.arrivals.close()
@@ -194,6 +236,8 @@ def make_project(folder: Path) -> Project:
     (folder / "mainstem.toml").write_text('name = "faults"\n[kafka]\npartitions = 4\n')
     (folder / "pipeline").mkdir()
     (folder / "pipeline" / "all.sql").write_text(PIPELINE)
+    (folder / "functions").mkdir()
+    (folder / "functions" / "all.py").write_text(FUNCTIONS)
     return load_project(folder)
 
 
@@ -208,7 +252,7 @@ def check(world: World, scenario: str) -> None:
     totals = totals_of(source)
     summary = summary_of(totals)
     problems = check_input(sent, source)
-    for copy in (world.copied, world.joined):
+    for copy in (world.copied, world.joined, world.counted):
         problems += check_copy(sent, source, copy.look())
     for name, key, topic, expected in (
         ("totals", "k", world.totals, totals),
@@ -219,6 +263,10 @@ def check(world: World, scenario: str) -> None:
         served = {k: (n, int(total), last) for k, n, total, last in rows}
         problems += check_rows(f"the topic of {name}", expected, folded)
         problems += check_rows(f"the served {name}", expected, served)
+    # what the function kept went on from record to record: the last row of a key knows of all
+    sums = {row["k"]: (row["n"], row["total"]) for row in fold(world.sums.look()).values()}
+    expected_sums = {k: (n, total) for k, (n, total, _) in totals.items()}
+    problems += check_rows("the state of counted", expected_sums, sums)
     status = world.client.status()
     if status["quarantine"]["records"]:
         problems.append(f"quarantined: {status['quarantine']}")
@@ -236,16 +284,14 @@ def drained(world: World) -> bool:
         flows = {f["flow"]: f.get("positions", {}) for f in status["flows"]}
         views = {v["name"]: v.get("offsets") or {} for v in status["views"]}
         end = {
-            topic: world.admin.end_offsets(topic, committed=False)
-            for topic in ("numbers", "copied", "joined", "totals", "summary")
+            topic: world.admin.end_offsets(topic, committed=False) for topic in ("numbers", *READS)
         }
         if any(world.admin.end_offsets(topic) != offsets for topic, offsets in end.items()):
             return False  # a transaction is open
     except MainstemError:
         return False
-    reads = {"copied": "numbers", "joined": "numbers", "totals": "numbers", "summary": "totals"}
     return all(
-        by_partition(flows[flow].get(topic, {})) == end[topic] for flow, topic in reads.items()
+        by_partition(flows[flow].get(topic, {})) == end[topic] for flow, topic in READS.items()
     ) and all(by_partition(views[name]) == end[name] for name in ("totals", "summary"))
 
 
@@ -327,6 +373,7 @@ def test_the_engine_dies_at_each_step(world: World) -> None:
         *((strike_small_batch, COPIED, steps) for steps in ROWS_ONE),
         *((strike_small_batch, TOTALS, steps) for steps in world.chance.choice(ROWS)),
         *((strike_small_batch, JOINED, steps) for steps in world.chance.choice(ROWS)),
+        *((strike_small_batch, COUNTED, steps) for steps in world.chance.choice(ROWS)),
         *((strike_small_batch, SUMMARY, steps) for steps in ROWS_SUMMARY),
     ]
     large = [(strike_large_batch, COPIED, steps) for steps in ROWS_TWO]

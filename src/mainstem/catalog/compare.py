@@ -9,7 +9,8 @@ from mainstem.definitions.model import Definition
 def differences(old: Definition, new: Definition) -> list[str]:
     """Each difference in a few words; empty when only something else changed."""
     before, after = own_parts(old), own_parts(new)
-    found = [f"{part} changed" for part in before if before[part] != after[part]]
+    parts = {**before, **after}
+    found = [f"{part} changed" for part in parts if before.get(part) != after.get(part)]
     called, calls = function_versions(old), function_versions(new)
     if before["query"] == after["query"]:
         found += [f"function {f} changed" for f in calls if calls[f] != called.get(f)]

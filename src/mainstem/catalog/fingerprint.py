@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, FunctionDefinition
 
 
 def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
@@ -56,7 +56,23 @@ def own_parts(definition: Definition) -> dict[str, Any]:
         "query": definition.query.canonical if definition.query else None,
         "emit": "final" if definition.final else "changes",
         "deduplicate": [*(name.lower() for name in definition.deduplicate), definition.within],
+        **_function_parts(definition),
     }
+
+
+def _function_parts(definition: Definition) -> dict[str, Any]:
+    stateful, handler = definition.stateful, definition.handler
+    if stateful is not None:
+        key = [name.lower() for name in stateful.key]
+        return {"function": _version(stateful.function), "state": [*key, stateful.clock]}
+    if handler is not None:
+        calls = [handler.batch, handler.tries, handler.pause, handler.most]
+        return {"function": _version(handler.function), "calls": calls}
+    return {}
+
+
+def _version(function: FunctionDefinition) -> str:
+    return f"{function.signature} {function.version}"
 
 
 def decoding(definition: Definition) -> str:
@@ -77,7 +93,7 @@ def decoding(definition: Definition) -> str:
 def function_versions(definition: Definition) -> dict[str, str]:
     """Name -> what decides of a restart, of each Python function that the definition calls."""
     called = definition.query.functions if definition.query else ()
-    return {f.name: f"{f.signature} {f.version}" for f in called}
+    return {f.name: _version(f) for f in called}
 
 
 def _of_inputs(inputs: Sequence[Definition], definition: Definition) -> str:

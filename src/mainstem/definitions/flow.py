@@ -11,9 +11,11 @@ from mainstem.definitions.calls import called, place_of_call
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.enrich_rules import check_enrich_flow
 from mainstem.definitions.grouping import Shape, many_groupings, shape_of
+from mainstem.definitions.handlers import check_handler
 from mainstem.definitions.model import Definition, Flavour, FlowKind, Kind, Lane, Query
 from mainstem.definitions.query import one_row, parameters
 from mainstem.definitions.relations import relations
+from mainstem.definitions.stateful import check_stateful
 from mainstem.definitions.stream_rules import check_no_stream_options, check_stream_flow
 from mainstem.definitions.table_rules import check_table_flow
 from mainstem.errors import MainstemError
@@ -59,6 +61,12 @@ def check_query(parsed: Parsed) -> None:
 def check_flow(definition: Definition, inputs: Sequence[Definition]) -> None:
     """Refuse a definition whose query cannot run as a flow over these inputs."""
     if definition.query is None:
+        return
+    if definition.stateful is not None:
+        check_stateful(definition, definition.stateful, inputs)
+        return
+    if definition.handler is not None:
+        check_handler(definition, definition.handler, inputs)
         return
     asked = Asked.of(definition.query)
     kind = flow_kind(inputs)

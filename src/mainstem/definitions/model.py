@@ -49,6 +49,10 @@ class Flavour(StrEnum):
     """Once per row; gives rows."""
     AGGREGATE = "aggregate"
     """Once per group, Arrow arrays in, one value out."""
+    STATEFUL = "stateful"
+    """Once per record, with what is kept for its key; makes a stream, and no SQL calls it."""
+    EVENT = "event"
+    """Once per record or batch of records, for what it does; no SQL calls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,43 @@ class FunctionDefinition:
     def fewest(self) -> int:
         """How many arguments a call must give, at least one."""
         return max(1, sum(not parameter.optional for parameter in self.parameters))
+
+
+class TimerClock(StrEnum):
+    """By which time the timers of a stateful function ring."""
+
+    EVENT = "event"
+    """The time of the records: as late as the stream's watermark says."""
+    WALL = "wall"
+
+
+@dataclass(frozen=True, slots=True)
+class Stateful:
+    """How a stream is made by a Python function that keeps state per key."""
+
+    function: FunctionDefinition
+    """Its parameters are the record and the state; it returns the struct of the rows."""
+    key: tuple[str, ...]
+    """Columns of the input."""
+    clock: TimerClock | None
+    """None when the function takes no timer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """How a Python function is called for the events of a stream."""
+
+    function: FunctionDefinition
+    """Its parameters are the record and, if it wants that, the record's id; it returns the struct
+    of the rows, or None (`nullable`): then each record leaves a receipt."""
+    batch: bool
+    """True: called with lists."""
+    tries: int
+    """So often before a record goes to the quarantine; 0: without end."""
+    pause: float
+    """Seconds between the first try and the second; twice as long before each further one."""
+    most: int
+    """Records that are taken in at once: what may be called again after a crash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +200,22 @@ class Definition:
     """Columns by which a derived stream leaves out records that came before."""
     within: str | None = None
     """How far apart in event time two such records may be; None: however far."""
+    stateful: Stateful | None = None
+    """The Python function that makes the rows from those of the query."""
+    handler: Handler | None = None
+    """The Python function that is called for the rows of the query."""
     comment: str | None = None
 
     @property
     def processing_time(self) -> bool:
         """True when the event time is that of the batch which reads the record."""
         return self.time is not None and not self.time.columns_read
+
+    @property
+    def made_by(self) -> FunctionDefinition | None:
+        """The Python function that is called for each record of the input, if that is how."""
+        how = self.stateful or self.handler
+        return None if how is None else how.function
 
     @property
     def derived(self) -> bool:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from mainstem.definitions.handlers import read_handlers
 from mainstem.definitions.lexer import NO_FUNCTIONS
 from mainstem.definitions.model import Create, Definition, FunctionDefinition, Statement
 from mainstem.definitions.parse import parse
 from mainstem.definitions.python_functions import FUNCTIONS_FOLDER, is_functions_file
+from mainstem.definitions.python_source import PythonSource
+from mainstem.definitions.stateful import read_stateful
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import SourceLocation
 
@@ -46,17 +49,19 @@ def read_files(folder: Path) -> list[tuple[str, str]]:
 def load_definitions(
     files: Iterable[tuple[str, str]], functions: Mapping[str, FunctionDefinition] = NO_FUNCTIONS
 ) -> list[Definition]:
-    """The definitions in the SQL texts, in order; only CREATE statements may stand there.
+    """The definitions in SQL texts (CREATE statements only) and Python texts, in order.
 
-    `functions` are what the texts may call; `load_functions` reads them.
+    `functions` are what the SQL may call; `load_functions` reads them.
     """
     definitions: list[Definition] = []
     places: dict[str, SourceLocation] = {}
     for file, text in files:
         if is_functions_file(file):
-            continue
-        for statement in parse(text, file, functions):
-            definition = _definition(statement)
+            source = PythonSource(file, text)
+            found = [*read_stateful(source), *read_handlers(source)]
+        else:
+            found = [_definition(statement) for statement in parse(text, file, functions)]
+        for definition in found:
             other = places.setdefault(definition.name.lower(), definition.location)
             if other is not definition.location:
                 raise MainstemError(

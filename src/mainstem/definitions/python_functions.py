@@ -64,7 +64,7 @@ def read_functions(source: PythonSource) -> list[FunctionDefinition]:
 
 
 def _read(source: PythonSource, node: ast.FunctionDef, flavour: Flavour) -> FunctionDefinition:
-    _check_name(source, node)
+    check_function_name(source, node)
     annotations = Annotations(source)
     parameters = _parameters(source, annotations, node, flavour)
     if node.returns is None:
@@ -140,7 +140,8 @@ def _check_array(source: PythonSource, node: ast.expr, given: Annotation, *, arr
         )
 
 
-def _check_name(source: PythonSource, node: ast.FunctionDef) -> None:
+def check_function_name(source: PythonSource, node: ast.FunctionDef) -> None:
+    """Refuse a name that SQL could not use."""
     known = functions()
     folded = node.name.lower()
     taken = folded in known.names | known.random or folded in known.refused

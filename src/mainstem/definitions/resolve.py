@@ -79,7 +79,10 @@ def resolve(
         _check_output(definition, query, column)
     _check_aliases(query, inputs)
     names = list(seen.values())
-    if definition.kind is Kind.STREAM and not definition.key:
+    if definition.stateful is not None:
+        kept = all(key.lower() in seen for key in definition.stateful.key)
+        definition = replace(definition, key=definition.stateful.key if kept else ())
+    elif definition.kind is Kind.STREAM and not definition.key:
         streams = [source for source in inputs if source.kind is Kind.STREAM]
         if len({tuple(key.lower() for key in source.key) for source in streams}) == 1:
             definition = replace(definition, key=_kept_key(streams[0], seen))

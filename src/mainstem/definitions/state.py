@@ -13,7 +13,7 @@ OutputMode = Literal["append", "update"]
 
 
 def keeps_state(definition: Definition, inputs: Sequence[Definition]) -> bool:
-    """True when Spark keeps rows from one batch for the next.
+    """True when something is kept from one batch for the next, by Spark or by a function.
 
     What such a flow writes is divided by its state, not by its input; and its checkpoint holds
     more than a position, so another query cannot go on from there.
@@ -21,6 +21,8 @@ def keeps_state(definition: Definition, inputs: Sequence[Definition]) -> bool:
     query = definition.query
     if query is None or any(source.kind is Kind.TABLE for source in inputs):
         return False  # over tables, what is to be remembered is in the tables' own topics
+    if definition.stateful is not None:
+        return True
     return query.aggregates or query.joins or query.distinct or bool(definition.deduplicate)
 
 

@@ -30,6 +30,7 @@ from mainstem.engine.compile import (
 )
 from mainstem.engine.encode import JSON_OPTIONS, encode
 from mainstem.engine.functions import check_loads
+from mainstem.engine.keyed_rules import explained, rows_of_function
 from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
@@ -104,9 +105,13 @@ class Answers:
     def _compile(self, payload: dict[str, Any]) -> DataFrame:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        session = flow_session(self._spark, self._settings.shuffle_partitions)
+        made_by = definition.made_by
+        if made_by is not None:
+            check_loads(self._spark, (made_by,))
+            return rows_of_function(session, definition, made_by, inputs[0])
         if definition.query is not None:
             check_loads(self._spark, definition.query.functions)
-        session = flow_session(self._spark, self._settings.shuffle_partitions)
         if definition.query is not None and flow_kind(inputs) is not FlowKind.STREAM:
             rows = compile_empty(session, definition.query, inputs)
             of_changes = definition.kind is Kind.STREAM and flow_kind(inputs) is FlowKind.TABLE
@@ -130,6 +135,8 @@ class Answers:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         rows = self._compile(payload)
+        if definition.made_by is not None:
+            return explained(definition, definition.made_by)
         kind = flow_kind(inputs)
         if kind is not FlowKind.STREAM:
             how = _AS_THEY_ARE

@@ -74,6 +74,8 @@ class Intake:
     observed: bool = True
     excluded: Mapping[int, Collection[int]] = field(default_factory=dict)
     """Partition -> offsets of records that are left out."""
+    ticks: str | None = None
+    """A topic whose records only say that it is time for a batch."""
 
 
 def mentioned_metadata(columns_read: Collection[str]) -> tuple[str, ...]:
@@ -99,13 +101,18 @@ def metadata_field(definition: Definition, name: str) -> StructField:
 
 def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> DataFrame:
     """The definition's topics as a streaming DataFrame of its good rows."""
-    options = _kafka_options(_where(definition), intake.connection, intake.metadata)
+    where = _where(definition)
+    if intake.ticks is not None:
+        where["subscribe"] += f",{intake.ticks}"
+    options = _kafka_options(where, intake.connection, intake.metadata)
     options["startingOffsets"] = intake.start
     # topics of a pattern come and go; what must not go is looked after by the writer (`topics`)
     options["failOnDataLoss"] = "true" if definition.pattern is None else "false"
     if intake.max_records is not None:
         options["maxOffsetsPerTrigger"] = str(intake.max_records)
     raw = spark.readStream.format("kafka").options(**options).load()
+    if intake.ticks is not None:
+        raw = raw.filter(F.col("topic") != intake.ticks)
     for partition, offsets in sorted(intake.excluded.items()):
         here = (F.col("partition") == partition) & F.col("offset").isin(sorted(offsets))
         raw = raw.filter(~here)

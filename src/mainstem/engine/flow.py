@@ -39,11 +39,11 @@ from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
 from mainstem.engine.streamed import patient
-from mainstem.engine.writer import BatchWriter
+from mainstem.engine.writer import BatchWriter, TaskMaking
 from mainstem.errors import MainstemError
 from mainstem.log.late import Ledger
 from mainstem.log.producer import TransactionalProducer
-from mainstem.vocabulary import Clock, Offsets, group_of
+from mainstem.vocabulary import TICKS_PREFIX, Offsets, group_of
 
 _LOG = logging.getLogger(__name__)
 _FIRST_PAUSE_SECONDS = 1.0
@@ -56,7 +56,6 @@ class FlowServices(Machinery):
     """What every flow of an engine shares."""
 
     keeper: Keeper
-    clock: Clock
     ledger: Ledger
     in_background: Callable[[Callable[[], None]], None]
     """Runs a short piece of work in another thread, in order."""
@@ -119,6 +118,7 @@ class Flow:
                 _LOG.warning("flow %s: stop: %s", self.entry.name, flow_error(error, "").message)
         if self._writer is not None:
             self._written_before += self._writer.rows_written
+            self._set_aside += self._writer.calling.aside if self._writer.calling else 0
             self._writer = None
 
     def tick(self) -> None:
@@ -137,14 +137,19 @@ class Flow:
             self.start()
         elif self.running and now - self._started_at > _HEALTHY_AFTER_SECONDS:
             self._pause = _FIRST_PAUSE_SECONDS
+        if self._writer is not None and self._writer.calling is not None:
+            self._ring(self._writer.calling)
 
     def measure(self) -> None:
         """Brings lag and counts up to date with the log."""
         if self._writer is not None:
             self.status.rows_out_total = self._written_before + self._writer.rows_written
+            if self._writer.calling is not None:
+                self.status.state_rows = self._writer.calling.keys
         streams = [source for source in self.inputs if source.kind is Kind.STREAM]
         decoded = sum(self._services.keeper.kept(source.name) for source in streams)
-        self.status.quarantined = decoded + self._set_aside
+        calling = None if self._writer is None else self._writer.calling
+        self.status.quarantined = decoded + self._set_aside + (calling.aside if calling else 0)
         late = self._services.ledger.of(self.entry.flow_id)
         self.status.late_waiting, self.status.late_sample = len(late.entries), late.sample
         if self.entry.definition.lane is Lane.REAL_TIME:
@@ -287,6 +292,13 @@ class Flow:
         if source.kind is Kind.STREAM:
             self._services.keeper.report(Report(source, start, end, bad))
 
+    def _ring(self, calling: TaskMaking) -> None:
+        """Lets a timer of the flow's function ring, if one is due."""
+        try:
+            calling.ring()
+        except MainstemError as error:
+            _LOG.warning("flow %s: %s", self.entry.name, error.message)
+
     def _put_aside(self, failure: MainstemError) -> bool:
         """Keeps the records for which a function failed; True when the flow can go on."""
         services = self._services
@@ -333,6 +345,8 @@ class Flow:
             for topic in starts.keys() - ends.keys():  # deleted
                 status.positions.pop(topic, None)
             for topic, end in ends.items():
+                if topic.startswith(TICKS_PREFIX):
+                    continue  # no input of the user's
                 status.positions[topic] = {str(p): o for p, o in end.items()}
                 committed[topic] = end
                 start = starts.get(topic, {})

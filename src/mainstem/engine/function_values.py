@@ -6,7 +6,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from functools import cache
 from typing import Any
@@ -18,6 +18,8 @@ from mainstem.engine.arrow_types import arrow_type
 
 Convert = Callable[[Any], Any]
 _EXACT = Context(prec=38, rounding=ROUND_HALF_EVEN)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOMENT = pa.timestamp("us", "UTC")
 _UNIONS = (typing.Union, types.UnionType)
 
 
@@ -27,7 +29,7 @@ def givers(
 ) -> tuple[Callable[[pa.Array], Sequence[Any]], ...]:
     """For each parameter: an Arrow array -> the Python values that the function takes."""
     hints = typing.get_type_hints(call)
-    return tuple(_giver(hints[parameter.name]) for parameter in function.parameters)
+    return tuple(giver(hints[parameter.name]) for parameter in function.parameters)
 
 
 @cache
@@ -46,11 +48,12 @@ def taker(function: FunctionDefinition) -> Convert:
     return take
 
 
-def _giver(hint: Any) -> Callable[[pa.Array], Sequence[Any]]:
-    convert = _converter(hint)
+def giver(hint: Any) -> Callable[[pa.Array], Sequence[Any]]:
+    """An Arrow array -> the Python values that an annotation stands for."""
+    convert = converter(hint)
 
     def give(array: pa.Array) -> list[Any]:
-        values: list[Any] = array.to_pylist()
+        values = plain_values(array)
         if convert is None:
             return values
         return [None if value is None else convert(value) for value in values]
@@ -58,15 +61,31 @@ def _giver(hint: Any) -> Callable[[pa.Array], Sequence[Any]]:
     return give
 
 
-def _converter(hint: Any) -> Convert | None:
+def plain_values(array: pa.Array) -> list[Any]:
+    """The values as Python has them; Arrow itself takes very long for times with a zone."""
+    if array.type != _MOMENT:
+        values: list[Any] = array.to_pylist()
+        return values
+    moments = array.cast(pa.int64()).to_pylist()
+    return [None if m is None else _EPOCH + timedelta(microseconds=m) for m in moments]
+
+
+def inner_type(hint: Any) -> Any:
+    """`X` of `X | None`; all else is itself."""
+    if typing.get_origin(hint) not in _UNIONS:
+        return hint
+    return next(a for a in typing.get_args(hint) if a is not types.NoneType)
+
+
+def converter(hint: Any) -> Convert | None:
     """What makes the annotated type of a plain value; None when the value will do."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in _UNIONS:
-        return _converter(next(a for a in arguments if a is not types.NoneType))
+        return converter(inner_type(hint))
     if origin is list:
-        return _list_of(_converter(arguments[0]))
+        return _list_of(converter(arguments[0]))
     if origin is dict:
-        return _dict_of(_converter(arguments[1]))
+        return _dict_of(converter(arguments[1]))
     if dataclasses.is_dataclass(hint) or hasattr(hint, "_fields") or typing.is_typeddict(hint):
         return _record_of(hint)
     return None
@@ -86,7 +105,7 @@ def _dict_of(inner: Convert | None) -> Convert:
 
 
 def _record_of(hint: Any) -> Convert:
-    fields = {name: _converter(kind) for name, kind in typing.get_type_hints(hint).items()}
+    fields = {name: converter(kind) for name, kind in typing.get_type_hints(hint).items()}
 
     def make(value: Mapping[str, Any]) -> Any:
         given = {

@@ -27,7 +27,8 @@ MOST_RECORDS = 5_000
 _LONGEST_PROBLEM = 300
 USER_ERRORS = (Exception, SystemExit)
 """What a user's code may raise without ending the worker."""
-_NOT_FITTING = (pa.ArrowException, TypeError, ValueError, OverflowError)
+NOT_FITTING = (pa.ArrowException, TypeError, ValueError, OverflowError)
+"""What Arrow raises for a value that is not of its type."""
 
 Place = tuple[int, int]
 """Partition and offset of a record."""
@@ -46,7 +47,7 @@ def load(function: FunctionDefinition) -> Callable[..., Any]:
         found: Callable[..., Any] = getattr(module, function.name)
     except USER_ERRORS as error:
         failure = MainstemError(
-            "FUNCTION_NOT_LOADED", name=function.name, file=file, problem=_text(error)
+            "FUNCTION_NOT_LOADED", name=function.name, file=file, problem=problem_of(error)
         )
         raise RuntimeError(task_failure(failure)) from None
     return found
@@ -70,7 +71,7 @@ def call_per_row(
     absent = _any_null(strict)
     values = [give(c) for give, c in zip(givers(call, function), columns, strict=False)]
     take = taker(function)
-    failures = _Failures(function, places)
+    failures = Failures(function, places)
     results: list[Any] = []
     for index, row in enumerate(zip(*values, strict=True)):
         result = None
@@ -97,7 +98,7 @@ def call_per_batch(
     try:
         return _vector(call, function, columns)
     except USER_ERRORS as error:
-        failures = _Failures(function, places)
+        failures = Failures(function, places)
         for index in range(len(columns[0])):
             try:
                 _vector(call, function, [column.slice(index, 1) for column in columns])
@@ -105,7 +106,7 @@ def call_per_batch(
                 failures.add(index, single)
         failures.raise_if_any()
         # it fails with the batch as a whole, with none of its rows alone
-        raise _failed(function, error, {}) from None
+        raise failed(function, error, {}) from None
 
 
 def call_per_group(function: FunctionDefinition, arrays: Sequence[pa.Array]) -> Any:
@@ -119,7 +120,7 @@ def call_per_group(function: FunctionDefinition, arrays: Sequence[pa.Array]) -> 
         result = taker(function)(call(*columns))
         return pa.scalar(result, type=arrow_type(function.returns)).as_py()
     except USER_ERRORS as error:
-        raise _failed(function, error, {}) from None
+        raise failed(function, error, {}) from None
 
 
 def rows_of(
@@ -144,13 +145,13 @@ def rows_of(
         rows = [take(row) for row in call(*given)]
         table = pa.array(rows, type=arrow_type(function.returns)).to_pylist()
     except USER_ERRORS as error:
-        problem = {_text(error): places} if places else {}
-        raise _failed(function, error, problem) from None
+        problem = {problem_of(error): places} if places else {}
+        raise failed(function, error, problem) from None
     for row in table:
         yield tuple(row.values())
 
 
-class _Failures:
+class Failures:
     """Which rows of a batch failed, and why."""
 
     def __init__(self, function: FunctionDefinition, places: list[Place]) -> None:
@@ -166,23 +167,28 @@ class _Failures:
             self._first = error
         if self._places and self._count < MOST_RECORDS:
             self._count += 1
-            self._found.setdefault(_text(error), []).append(self._places[index])
+            self._found.setdefault(problem_of(error), []).append(self._places[index])
 
     def raise_if_any(self) -> None:
         """FUNCTION_FAILED with all that failed."""
         if self._first is not None:
-            raise _failed(self._function, self._first, self._found) from None
+            raise failed(self._function, self._first, self._found) from None
 
 
-def _failed(
-    function: FunctionDefinition, error: BaseException, records: dict[str, list[Place]]
+def failed(
+    function: FunctionDefinition,
+    error: BaseException,
+    records: dict[str, list[Place]],
+    where: str = "",
 ) -> RuntimeError:
+    """FUNCTION_FAILED, with the records that it failed for, or in words where it did."""
     first = next((place for places in records.values() for place in places), None)
-    where = "" if first is None else f" for the record at partition {first[0]}, offset {first[1]}"
+    if first is not None:
+        where = f" for the record at partition {first[0]}, offset {first[1]}"
     failure = MainstemError(
         "FUNCTION_FAILED",
         name=function.name,
-        problem=_text(error),
+        problem=problem_of(error),
         record=where,
         records=records,
     )
@@ -213,16 +219,16 @@ def _any_null(columns: Sequence[pa.Array]) -> list[bool] | None:
     return found
 
 
-def _column(function: FunctionDefinition, results: list[Any], failures: _Failures) -> pa.Array:
+def _column(function: FunctionDefinition, results: list[Any], failures: Failures) -> pa.Array:
     """The results as Arrow; a value that is not of the type that was promised is a failure."""
     wanted = arrow_type(function.returns)
     try:
         return pa.array(results, type=wanted)
-    except _NOT_FITTING:
+    except NOT_FITTING:
         for index, result in enumerate(results):
             try:
                 pa.array([result], type=wanted)
-            except _NOT_FITTING as error:
+            except NOT_FITTING as error:
                 failures.add(index, error)
         failures.raise_if_any()
         raise
@@ -241,7 +247,8 @@ def _vector(
     return _given(result, function.returns)
 
 
-def _text(error: BaseException) -> str:
+def problem_of(error: BaseException) -> str:
+    """What a user's code raised, in a line."""
     lines = str(error).strip().splitlines()
     words = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     return words[:_LONGEST_PROBLEM]

@@ -23,6 +23,8 @@ from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, rea
 from mainstem.engine.encode import encode
 from mainstem.engine.enrich import Enrichment
 from mainstem.engine.expiry import ExpiredRows
+from mainstem.engine.handler import HandlerFlow
+from mainstem.engine.keyed import KeyedFlow
 from mainstem.engine.late import LateKeeper
 from mainstem.engine.passed import Passed
 from mainstem.engine.set_aside import left_out
@@ -33,6 +35,7 @@ from mainstem.engine.topics import wildcard_topics
 from mainstem.engine.writer import BatchWriter, Making, Split
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
+from mainstem.vocabulary import Clock
 
 _ASKED = "asked"
 
@@ -47,6 +50,7 @@ class Machinery:
     checkpoints: Checkpoints
     tables: Tables
     admin: Admin
+    clock: Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class _Run:
     rows: DataFrame
     split: Split
     making: Making | None = None
+    calling: KeyedFlow | HandlerFlow | None = None
     mode: OutputMode = "append"
 
 
@@ -77,6 +82,7 @@ def start_micro_batch(
         machinery.connection,
         run.split,
         run.making,
+        calling=run.calling,
         watch=topics.watch if topics else None,
         gone=topics.forget_lost(machinery.spark, checkpoint) if topics else 0,
         behind=_behind(entry, inputs, machinery),
@@ -122,6 +128,25 @@ def _run(
     tables, checkpoints = machinery.tables, machinery.checkpoints
     match flow_kind(inputs):
         case FlowKind.STREAM:
+            if definition.stateful is not None:
+                keyed = KeyedFlow(
+                    entry,
+                    definition.stateful,
+                    inputs[0],
+                    connection,
+                    machinery.clock,
+                    checkpoints,
+                    checkpoint,
+                )
+                keyed.prepare(machinery.admin, machinery.settings.shuffle_partitions)
+                rows = keyed.read(session, definition.start, limit)
+                return _Run(rows, Split.BY_STATE, calling=keyed)
+            if definition.handler is not None:
+                handler = HandlerFlow(
+                    entry, definition.handler, inputs[0], connection, machinery.clock
+                )
+                rows = handler.read(session, definition.start, limit)
+                return _Run(rows, Split.BY_STATE, calling=handler)
             excluded = left_out(entry, inputs, connection, machinery.admin)
             rows = compile_stream(session, definition, inputs, connection, limit, excluded)
             split = Split.BY_STATE if keeps_state(definition, inputs) else Split.BY_INPUT

@@ -12,6 +12,7 @@ from mainstem import __version__
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.definitions.model import Definition
 from mainstem.engine.flow import Flow, FlowServices
+from mainstem.engine.keyed import forget_state
 from mainstem.engine.status import FlowState, iso
 from mainstem.errors import MainstemError
 from mainstem.log.compacted import StateLog
@@ -111,6 +112,8 @@ class Runner:
                 continue
             if flow is not None:
                 self._end(flow)
+                if entry.definition.stateful is None:
+                    self._forget_state(flow.entry.definition)
             flow = Flow(entry, inputs, self._services)
             self._flows[name] = flow
             if entry.paused:
@@ -130,8 +133,18 @@ class Runner:
         self._services.in_background(
             lambda: self._services.admin.delete_group(group_of(flow.entry.name))
         )
+        self._forget_state(flow.entry.definition)
         self._published.pop(flow.entry.name, None)
         self._statuses.write({flow.entry.name: None}, wait=False)
+
+    def _forget_state(self, definition: Definition) -> None:
+        """Deletes what a stateful function has kept. If that fails, a new flow of it empties it."""
+        if definition.stateful is None:
+            return
+        try:
+            forget_state(definition, self._services.spark, self._services.admin)
+        except MainstemError as error:
+            _LOG.warning("%s", error)
 
     def _measure(self) -> None:
         self._services.ledger.refresh()

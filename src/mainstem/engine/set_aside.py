@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import Definition
+from mainstem.engine.aside import STAGE
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -27,7 +28,6 @@ from mainstem.log.producer import TransactionalProducer
 from mainstem.log.quarantine import quarantined
 from mainstem.vocabulary import QUARANTINE_TOPIC, Clock, Record, group_of
 
-STAGE = "function"
 Excluded = Mapping[int, frozenset[int]]
 """Partition -> offsets of the one input that a flow leaves out."""
 

@@ -42,12 +42,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.crash import crash_point
 from mainstem.engine import whole_input
+from mainstem.engine.handler_task import HandlerTask, HandlerWork
+from mainstem.engine.keyed_task import KeyedTask, KeyedWork
 from mainstem.engine.passed import Passed
 from mainstem.engine.spark_errors import flow_error, retold, task_failure
 from mainstem.engine.status import offsets_in
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
-from mainstem.log.task_writer import Rows, TaskWrite, write_task
+from mainstem.log.task_writer import Rows, TaskResult, TaskWrite, write_task
 from mainstem.vocabulary import COMMITS_TOPIC, Offsets
 
 SMALL_BATCH = 20_000
@@ -58,6 +60,9 @@ Watch = Callable[[Mapping[str, Offsets], Mapping[str, Offsets]], None]
 """Called with a batch's start and end by topic before anything of it is written; it raises when
 the batch must not be written."""
 
+_RESULT = pa.schema(
+    [("task", pa.string()), ("rows", pa.int64()), ("wrote", pa.bool_()), ("note", pa.string())]
+)
 _SCAN = "MicroBatchScanExec"
 _STATE = "StateStoreSaveExec"
 _DROPPED = "numRowsDroppedByWatermark"
@@ -96,6 +101,36 @@ class Making(Protocol):
         ...
 
 
+class TaskMaking(Protocol):
+    """Has the records of a batch made by the tasks that write them, with a Python function."""
+
+    def divided(self, batch: DataFrame) -> DataFrame:
+        """The batch as its tasks take it."""
+        ...
+
+    def work(self) -> KeyedWork | HandlerWork:
+        """What the tasks of the batch have to do."""
+        ...
+
+    @property
+    def keys(self) -> int:
+        """For how many keys something is kept."""
+        ...
+
+    @property
+    def aside(self) -> int:
+        """Records that this run has put into the quarantine."""
+        ...
+
+    def ring(self) -> bool:
+        """Called now and then by the flow's runner: asks for a batch if a timer is due."""
+        ...
+
+    def learn(self, notes: Sequence[str]) -> None:
+        """Takes what the tasks of the batch, which is in the log now, had to say."""
+        ...
+
+
 class BatchWriter:
     """The `foreachBatch` function of one run of a flow.
 
@@ -111,6 +146,7 @@ class BatchWriter:
         split: Split,
         making: Making | None = None,
         *,
+        calling: TaskMaking | None = None,
         watch: Watch | None = None,
         gone: int = 0,
         behind: Sequence[Callable[[Passed], None]] = (),
@@ -124,6 +160,7 @@ class BatchWriter:
         self._connection = connection
         self._split = split
         self._making = making
+        self.calling = calling
         self._query: StreamingQuery | None = None
         self._started = threading.Event()
         self._last_written: dict[str, int] = {}
@@ -161,6 +198,8 @@ class BatchWriter:
 
     def _write(self, batch: DataFrame, batch_id: int) -> None:
         batch, names = self._divide(batch, self._gone if batch_id == self._first_batch else 0)
+        if self.calling is not None:
+            batch = self.calling.divided(batch)
         crash_point("before_write", self._flow, batch_id)
         task_function = _task_function(
             self._connection.to_dict(),
@@ -171,15 +210,18 @@ class BatchWriter:
             self._topic,
             names,
             dict(self._last_written),
+            None if self.calling is None else self.calling.work(),
             recovering=batch_id == self._first_batch,
         )
-        tasks = batch.mapInArrow(task_function, "task string, rows long, wrote boolean")
-        results = tasks.collect()
+        columns = "task string, rows long, wrote boolean, note string"
+        results = batch.mapInArrow(task_function, columns).collect()
         crash_point("after_write", self._flow, batch_id)
         for result in results:
             self.rows_written += result.rows
             if result.wrote:
                 self._last_written[result.task] = batch_id
+        if self.calling is not None:
+            self.calling.learn([result.note for result in results if result.note is not None])
 
     def _divide(self, batch: DataFrame, gone: int) -> tuple[DataFrame, Sequence[str] | None]:
         """The batch as its tasks write it, and their names; None: by the number of the state.
@@ -283,6 +325,7 @@ def _task_function(
     topic: str,
     names: Sequence[str] | None,
     last_written: dict[str, int],
+    work: KeyedWork | HandlerWork | None,
     *,
     recovering: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -303,13 +346,33 @@ def _task_function(
             tokens_topic=COMMITS_TOPIC,
             previous_batch=last_written.get(name),
             recovering=recovering,
+            late=work is not None,
         )
-        rows = (Rows(None, b.column(0).to_pylist(), b.column(1).to_pylist()) for b in batches)
+        made: KeyedTask | HandlerTask | PlainTask
+        made = PlainTask() if work is None else work.task(task, number)
         try:
-            result = write_task(connection, task, rows)
+            result = write_task(connection, task, made.rows(batches))
+            note = made.done(result)
         except MainstemError as error:
             # only text gets through Spark to the driver
             raise RuntimeError(task_failure(error)) from None
-        yield pa.record_batch({"task": [name], "rows": [result.rows], "wrote": [result.wrote]})
+        row = {"task": name, "rows": made.made, "wrote": result.wrote, "note": note}
+        yield pa.RecordBatch.from_pylist([row], schema=_RESULT)
 
     return write
+
+
+class PlainTask:
+    """A task whose input are the records themselves: key and value."""
+
+    made = 0
+
+    def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
+        """The records."""
+        for batch in batches:
+            yield Rows(None, batch.column(0).to_pylist(), batch.column(1).to_pylist())
+
+    def done(self, result: TaskResult) -> str | None:
+        """They are in the log."""
+        self.made = result.rows
+        return None

@@ -62,6 +62,10 @@ class TaskWrite:
     run: str = ""
     """Identity of this run of the flow. A producer that was kept in another one may be fenced, even
     when it wrote the batch before this one: the first batch of a run takes a new one everywhere."""
+    late: bool = False
+    """True when the rows are made from what earlier batches left, or making them has effects: those
+    of a batch that may have been written before are asked for only when it is known that it was
+    not (behind step 2)."""
 
     @property
     def transactional_id(self) -> str:
@@ -74,6 +78,9 @@ class TaskWrite:
         return f"{self.flow}|{self.task}"
 
 
+Headers = list[tuple[str, str | bytes | None]] | None
+
+
 class Rows(NamedTuple):
     """Some rows, as columns of equal length."""
 
@@ -83,6 +90,9 @@ class Rows(NamedTuple):
     values: Sequence[bytes | None]
     timestamps: Sequence[int | None] | None = None
     """Milliseconds since the epoch; None: now."""
+    partition: int = -1
+    """Where they go; -1: by their keys."""
+    headers: Sequence[Headers] | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +137,8 @@ def write_task(connection: Mapping[str, Any], task: TaskWrite, rows: Iterable[Ro
        the last commit that the driver knows of, else a new one. A new one fences the older writer
        and finishes what that one left. Crash: nothing was written; the batch runs again.
     2. When recovering, look for the task's token. If it names this batch or a later one of the
-       same checkpoint, the rows are in the log: write nothing. Crash: as after 1.
+       same checkpoint, the rows are in the log: write nothing. Crash: as after 1. Only behind this
+       step the rows of a `late` task are asked for: what they are made from is then settled.
     3. Begin a transaction and produce the rows. Crash: they are in the log, but in an open
        transaction that no reader of committed records sees; the next writer's step 1 aborts it.
     4. Produce the token into the same transaction and wait until the broker has all. Crash: as
@@ -154,8 +165,9 @@ class _TaskWriter:
     def run(self, rows: Iterable[Rows]) -> TaskResult:
         task = self._task
         filled = (some for some in rows if len(some.values))
-        first = next(filled, None)
-        if first is None:
+        wait = task.late and task.recovering
+        first = None if wait else next(filled, None)
+        if first is None and not wait:
             # a replay of the batch has no rows for this task either
             return TaskResult(0, skipped=False, reused=False)
 
@@ -171,6 +183,10 @@ class _TaskWriter:
             if skip:
                 _keep(self._connection, task, held)
                 return TaskResult(0, skipped=True, reused=kept is not None)
+        if first is None:
+            first = next(filled, None)
+            if first is None:
+                return TaskResult(0, skipped=False, reused=kept is not None)
 
         producer = held.producer
         try:
@@ -213,18 +229,22 @@ class _TaskWriter:
     def _produce_all(self, producer: Producer, rows: Iterable[Rows]) -> int:
         produce = producer.produce
         count = 0
-        for topics, keys, values, timestamps in rows:
+        for topics, keys, values, timestamps, partition, headers in rows:
             names: Iterable[str] = (
                 repeat(topics or self._task.topic)
                 if topics is None or isinstance(topics, str)
                 else topics
             )
             times: Iterable[int | None] = repeat(0) if timestamps is None else timestamps
-            for topic, key, value, timestamp in zip(names, keys, values, times, strict=False):
+            heads: Iterable[Headers] = repeat(None) if headers is None else headers
+            for topic, key, value, timestamp, head in zip(
+                names, keys, values, times, heads, strict=False
+            ):
                 try:
-                    produce(topic, value, key, -1, None, None, timestamp or 0)
+                    produce(topic, value, key, partition, None, None, timestamp or 0, head)
                 except BufferError:
-                    self._produce_when_possible(producer, topic, value, key, timestamp or 0)
+                    row = (topic, value, key, partition, timestamp or 0, head)
+                    self._produce_when_possible(producer, *row)
                 except KafkaException as error:
                     if not is_too_large(error):
                         raise
@@ -235,12 +255,12 @@ class _TaskWriter:
 
     def _produce_when_possible(self, producer: Producer, *row: Any) -> None:
         """The queue is full: wait until the broker has taken some of it."""
-        topic, value, key, timestamp = row
+        topic, value, key, partition, timestamp, headers = row
         deadline = time.monotonic() + _FULL_QUEUE_SECONDS
         while True:
             transactions.serve_reports(producer, 0.05)
             try:
-                producer.produce(topic, value, key, -1, None, None, timestamp)
+                producer.produce(topic, value, key, partition, None, None, timestamp, headers)
                 return
             except BufferError:
                 if time.monotonic() > deadline:
@@ -249,7 +269,8 @@ class _TaskWriter:
     def _produce_token(self, producer: Producer) -> None:
         task = self._task
         token = json.dumps({"batch": task.batch_id, "epoch": task.epoch}).encode()
-        self._produce_when_possible(producer, task.tokens_topic, token, task.token_key.encode(), 0)
+        key = task.token_key.encode()
+        self._produce_when_possible(producer, task.tokens_topic, token, key, -1, 0, None)
 
 
 def token_is_committed(connection: Connection, task: TaskWrite) -> bool:

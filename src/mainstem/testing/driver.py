@@ -42,6 +42,7 @@ from mainstem.definitions.resolve import order
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import flow_session
+from mainstem.engine.keyed import changelog_of, ticks_of
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.set_aside import set_aside
@@ -118,7 +119,13 @@ class Driver:
         checkpoints = Checkpoints(self.spark, str(self.folder))
         tables = Tables(self.spark, self.connection, self.admin, checkpoints)
         self._machinery = Machinery(
-            self.spark, self.connection, self._settings, checkpoints, tables, self.admin
+            self.spark,
+            self.connection,
+            self._settings,
+            checkpoints,
+            tables,
+            self.admin,
+            self.clock,
         )
 
     def apply(self, sql: str, *, functions: str | None = None, drop_missing: bool = False) -> Plan:
@@ -128,11 +135,12 @@ class Driver:
         project, as for `mainstem apply`: what is not in them is dropped.
         """
         known = dict(self.catalog.functions)
+        texts = [("case.sql", sql)]
         if functions is not None:
-            known = load_functions([("functions/case.py", functions)])
+            texts.append(("functions/case.py", functions))
+            known = load_functions(texts)
         definitions = [
-            replace(d, topic=self.prefix + d.topic)
-            for d in load_definitions([("case.sql", sql)], known)
+            replace(d, topic=self.prefix + d.topic) for d in load_definitions(texts, known)
         ]
         plan = build_plan(
             self.catalog,
@@ -251,6 +259,9 @@ class Driver:
             if not set_aside(failure, entry, inputs, self.connection, self.clock):
                 raise failure from None
             self._wait(entry, self._start(entry))
+        else:
+            if writer.calling is not None and writer.calling.ring():  # a timer is due
+                self._wait(entry, self._start(entry))
 
     def _cutting(self) -> Machinery:
         """The machinery of one run of a flow: how many records a micro-batch of it takes."""
@@ -367,7 +378,9 @@ class Driver:
         """Removes the case's topics."""
         if "_producer" in self.__dict__ and self.producer is None:
             self._producer.close()
-        own = {e.definition.topic for e in self.catalog.entries.values() if not _wildcard(e)}
+        kept = [e.definition for e in self.catalog.entries.values() if not _wildcard(e)]
+        own = {definition.topic for definition in kept}
+        own |= {name for d in kept if d.stateful for name in (changelog_of(d), ticks_of(d))}
         for topic in own | self._topics:
             self.admin.delete_topic(topic)
 

@@ -194,7 +194,7 @@ def test_a_large_batch_of_many_topics_is_replayed_exactly_once(
     plain = writer._task_function
 
     def broken(*arguments: Any, **more: Any) -> Callable[[Any], Iterator[Any]]:
-        names = arguments[5]
+        names = arguments[6]
         task = plain(*arguments, **more)
 
         def run(batches: Any) -> Iterator[Any]:

@@ -1,0 +1,257 @@
+"""Calls of a stateful function: for each record with what is kept for its key, and for timers."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from mainstem.definitions.model import Stateful
+from mainstem.engine.arrow_types import arrow_type
+from mainstem.engine.function_rows import key_writer, record_maker
+from mainstem.engine.function_values import converter, fitter, giver, inner_type, taker
+from mainstem.engine.function_worker import (
+    NOT_FITTING,
+    USER_ERRORS,
+    failed,
+    load,
+    problem_of,
+)
+from mainstem.engine.json_text import key_reader, key_text, reader, writer
+from mainstem.keyed import State, Timer
+from mainstem.log.state_store import Changes, Kept, StateStore
+from mainstem.vocabulary import Column
+
+_MOST_RINGS = 10_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Slot:
+    """A key that the batch has to do with."""
+
+    __slots__ = ("calls", "careful", "key", "state", "stored", "text", "timer")
+
+    def __init__(self, key: Any, text: bytes, stored: Kept | None) -> None:
+        self.key = key
+        self.text = text
+        self.stored = stored
+        self.state: State[Any] = State(key=key)
+        self.timer = Timer(_EPOCH)
+        self.calls: list[tuple[int | None, int]] = []
+        """Which records the function was called for, and at what time."""
+        self.careful = False
+        """True after a failure: from then on each call can be undone at once."""
+
+
+class Caller:
+    """Calls the function for the records of one batch and one partition of the state."""
+
+    def __init__(
+        self,
+        stateful: Stateful,
+        key: Sequence[Column],
+        row_key: Sequence[str],
+        store: StateStore,
+        failed: Mapping[int, str],
+    ) -> None:
+        self._function = function = stateful.function
+        self._timed = stateful.clock is not None
+        self._store = store
+        self._call = load(function)
+        self._take = taker(function)
+        self._row_type = arrow_type(function.returns)
+        self._write_row = writer(function.returns)
+        self._row_key = key_writer(function.returns, row_key)
+        event, state = function.parameters
+        hints = typing.get_type_hints(self._call)
+        self._event = inner_type(hints[event.name])
+        self._state_type = state.type
+        self._write_state = writer(state.type)
+        self._read_state = reader(state.type)
+        self._fit_state = fitter(state.type)
+        self._make_state = converter(typing.get_args(hints[state.name])[0])
+        self._write_key = [writer(column.type) for column in key]
+        self._read_key = key_reader(tuple(column.type for column in key))
+        self._slots: dict[Any, Slot] = {}
+        self._rows: list[Any] = []
+        self._origins: list[int | None] = []
+        """For each row the record that it was given for; None: a timer."""
+        self._columns: list[Sequence[Any]] = []
+        self._make: Callable[..., Any] = record_maker(self._event)
+        self.failed = dict(failed)
+        """Records that are left out, and why: given, and those for which the function raised."""
+
+    def call(self, table: pa.Table, times: Sequence[int | None], reached: int, delay: int) -> int:
+        """Calls the function for all records in order; gives the time that was reached.
+
+        Before a record, the timer of its key rings if it is due: `times` are those of the
+        records, and each of them moves the time on to itself less `delay`.
+        """
+        fields = typing.get_type_hints(self._event).values()
+        columns = [table.column(index) for index in range(table.num_columns)]
+        self._columns = [giver(hint)(column) for hint, column in zip(fields, columns, strict=False)]
+        count = len(self._columns)
+        width = len(self._write_key)
+        keys = [column.to_pylist() for column in columns[count : count + width]]
+        singles = keys[0] if width == 1 else list(zip(*keys, strict=True))
+        slots, timed, call, timer_is_due = self._slots, self._timed, self._called, self._is_due
+        left_out = frozenset(self.failed)
+        for index, (key, time) in enumerate(zip(singles, times, strict=True)):
+            if time is not None and time - delay > reached:
+                reached = time - delay
+            slot = slots.get(key)
+            if slot is None:
+                slot = slots[key] = self._slot(key)
+            if timed and slot.timer.at is not None and timer_is_due(slot, reached):
+                self._ring(slot, reached)
+            if index not in left_out:
+                call(slot, index, reached)
+        return reached
+
+    def ring(self, until: int) -> None:
+        """Lets all timers ring that are due."""
+        for text in self._store.due(until):
+            values = self._read_key(text)
+            key = values[0] if len(values) == 1 else tuple(values)
+            if key not in self._slots:
+                self._slots[key] = self._slot(key)
+        for slot in list(self._slots.values()):
+            if self._is_due(slot, until):
+                self._ring(slot, until)
+
+    def misfits(self) -> dict[int, str]:
+        """Records for which a row was given that is not of the promised type, and why."""
+        try:
+            pa.array(self._rows, type=self._row_type)
+        except NOT_FITTING:
+            return self._find_misfits()
+        return {}
+
+    def outputs(self) -> list[tuple[bytes | None, bytes]]:
+        """Key and value of all records to write, in order; call it when there are no misfits."""
+        write, key = self._write_row, self._row_key
+        return [(key(row), write(row).encode()) for row in self._rows]
+
+    def changes(self) -> tuple[Changes, int]:
+        """What is to be kept otherwise than before, and for how many keys something is kept."""
+        found: dict[bytes, Kept] = {}
+        count = self._store.keys
+        fitted = []
+        for slot in self._slots.values():
+            plain, kept = self._kept(slot)
+            fitted.append(plain)
+            if kept != (slot.stored or Kept()):
+                found[slot.text] = kept
+                count += (slot.stored is None) - kept.empty
+        try:
+            pa.array(fitted, type=arrow_type(self._state_type))
+        except NOT_FITTING as error:
+            raise self._misfit(None, error) from None
+        return found, count
+
+    def _slot(self, key: Any) -> Slot:
+        values = (key,) if len(self._write_key) == 1 else key
+        text = key_text(self._write_key, values)
+        slot = Slot(key, text, self._store.get(text))
+        self._load(slot, slot.stored)
+        return slot
+
+    def _kept(self, slot: Slot) -> tuple[Any, Kept]:
+        """State and timer as they are now: plain, and as they would be stored."""
+        value = slot.state.value
+        plain = text = None
+        if value is not None:
+            try:
+                plain = self._fit_state(value)
+                text = self._write_state(plain).encode()
+            except USER_ERRORS as error:
+                raise self._misfit(slot, error) from None
+        return plain, Kept(text, None if slot.timer.at is None else _micros(slot.timer.at))
+
+    def _load(self, slot: Slot, kept: Kept | None) -> None:
+        """State and timer as they were stored."""
+        value, due = (None, None) if kept is None else (kept.value, kept.due)
+        plain = None if value is None else self._read_state(value)
+        make = self._make_state
+        slot.state = State(plain if plain is None or make is None else make(plain), slot.key)
+        slot.timer = Timer(_EPOCH, None if due is None else _EPOCH + due * _MICROSECOND)
+
+    def _is_due(self, slot: Slot, reached: int) -> bool:
+        return slot.timer.at is not None and _micros(slot.timer.at) <= reached
+
+    def _ring(self, slot: Slot, reached: int) -> None:
+        """Calls the function as often as its timer, set anew, is due; each time must be later."""
+        last = None
+        for _ in range(_MOST_RINGS):
+            due = slot.timer.at
+            if due is None or _micros(due) > reached or (last is not None and due <= last):
+                return
+            slot.timer.clear()
+            last = due
+            try:
+                self._run(slot, None, _micros(due))
+            except USER_ERRORS as error:
+                where = f" when the timer of {slot.key!r} rang"
+                raise failed(self._function, error, {}, where) from None
+            slot.calls.append((None, _micros(due)))
+
+    def _called(self, slot: Slot, index: int, reached: int) -> None:
+        before = self._kept(slot)[1] if slot.careful else None
+        try:
+            self._run(slot, index, reached)
+        except USER_ERRORS as error:
+            self.failed[index] = problem_of(error)
+            if before is None:
+                self._undo(slot)
+            else:
+                self._load(slot, before)
+        else:
+            slot.calls.append((index, reached))
+
+    def _run(self, slot: Slot, index: int | None, reached: int) -> None:
+        event = None if index is None else self._make(*[c[index] for c in self._columns])
+        if self._timed:
+            slot.timer.now = _EPOCH + reached * _MICROSECOND
+            given = self._call(event, slot.state, slot.timer)
+        else:
+            given = self._call(event, slot.state)
+        take = self._take
+        rows = [take(row) for row in given]
+        if rows:
+            self._rows += rows
+            self._origins += [index] * len(rows)
+
+    def _undo(self, slot: Slot) -> None:
+        """State and timer as they were before the call that failed, by calling anew."""
+        rows, origins = self._rows, self._origins
+        self._rows, self._origins = [], []
+        slot.careful = True
+        self._load(slot, slot.stored)
+        for index, reached in slot.calls:
+            if index is None:
+                slot.timer.clear()
+            self._run(slot, index, reached)
+        self._rows, self._origins = rows, origins
+
+    def _find_misfits(self) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for row, origin in zip(self._rows, self._origins, strict=True):
+            try:
+                pa.array([row], type=self._row_type)
+            except NOT_FITTING as single:
+                if origin is None:
+                    raise failed(self._function, single, {}) from None
+                found[origin] = problem_of(single)
+        return found
+
+    def _misfit(self, slot: Slot | None, error: BaseException) -> Exception:
+        whose = "" if slot is None else f" for the key {slot.key!r}"
+        return failed(self._function, error, {}, f", what it keeps{whose} has not its type")
+
+
+def _micros(at: datetime) -> int:
+    return (at - _EPOCH) // _MICROSECOND

@@ -1,0 +1,213 @@
+"""A stateful Python function over 50,000 keys, beside PySpark's own `applyInPandasWithState`.
+
+All do the same: a count and a sum per key, one row out for each record. PySpark's way is given
+fewer records, and a time after which it is stopped. (`transformWithState` needs packages that
+Mainstem does not; tried apart from this, it was no faster.)
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from cpu import cpu_seconds
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.state import GroupState
+
+from mainstem.catalog.entry import Entry
+from mainstem.config import SparkSettings
+from mainstem.definitions.project import load_definitions
+from mainstem.definitions.resolve import resolve
+from mainstem.engine.checkpoints import Checkpoints
+from mainstem.engine.compile import columns_of, flow_session
+from mainstem.engine.keyed_rules import rows_of_function
+from mainstem.engine.micro_batch import Machinery, start_micro_batch
+from mainstem.engine.session import open_session
+from mainstem.engine.tables import Tables
+from mainstem.log.admin import Admin, TopicSpec
+from mainstem.log.connection import Connection
+from mainstem.log.producer import Outgoing, Producer
+from mainstem.log.quarantine import ensure_quarantine
+from mainstem.log.task_writer import tokens_topic
+from mainstem.vocabulary import COMMITS_TOPIC, SystemClock
+
+EVENTS = 300_000
+FEW = 10_000
+KEYS = 50_000
+BATCH = 100_000
+LONGEST_SECONDS = 100
+SCHEMA = "k STRING, n BIGINT, at TIMESTAMP"
+OUT = "k STRING, count BIGINT, total BIGINT"
+FUNCTION = """
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from mainstem import State, Timer, stateful
+
+@dataclass
+class Event:
+    k: str
+    n: int
+    at: datetime
+
+@dataclass
+class Kept:
+    count: int
+    total: int
+
+@dataclass
+class Out:
+    k: str
+    count: int
+    total: int
+
+@stateful(stream="numbers", key="k")
+def summed(event: Event, state: State[Kept]) -> Iterator[Out]:
+    kept = state.value = state.value or Kept(0, 0)
+    kept.count += 1
+    kept.total += event.n
+    yield Out(event.k, kept.count, kept.total)
+
+@stateful(stream="numbers", key="k")
+def timed(event: Event | None, state: State[Kept], timer: Timer) -> Iterator[Out]:
+    kept = state.value or Kept(0, 0)
+    if event is None:
+        yield Out(state.key, kept.count, kept.total)
+        state.clear()
+        return
+    state.value = kept
+    kept.count += 1
+    kept.total += event.n
+    timer.set(event.at + timedelta(seconds=90))
+    yield Out(event.k, kept.count, kept.total)
+"""
+Result = tuple[str, int, float | None, float]
+
+
+def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
+    """Name, records, seconds (None: not done in time) and CPU-seconds of each way."""
+    settings = SparkSettings(max_records_per_batch=BATCH)
+    spark = open_session(settings, jars=jars, scratch=folder)
+    admin = Admin(connection)
+    admin.ensure_topic(tokens_topic(COMMITS_TOPIC, 1))
+    ensure_quarantine(admin, 1, connection.max_record_bytes)
+    many, few = (f"bench-{uuid.uuid4().hex[:6]}" for _ in range(2))
+    for topic, events in ((many, EVENTS), (few, FEW)):
+        admin.ensure_topic(TopicSpec(topic, 4, 1))
+        _fill(connection, topic, events)
+    checkpoints = Checkpoints(spark, str(folder))
+    tables = Tables(spark, connection, admin, checkpoints)
+    machinery = Machinery(spark, connection, settings, checkpoints, tables, admin, SystemClock())
+    ways: list[tuple[str, str, int, Callable[[str], StreamingQuery]]] = [
+        ("mainstem, cold", few, FEW, partial(_mainstem, machinery, folder, "summed")),
+        ("mainstem", many, EVENTS, partial(_mainstem, machinery, folder, "summed")),
+        ("mainstem, timers", many, EVENTS, partial(_mainstem, machinery, folder, "timed")),
+        ("applyInPandasWithState", few, FEW, partial(_by_hand, machinery, folder, _pandas)),
+    ]
+    found: list[Result] = []
+    for name, topic, events, way in ways:
+        cpu, clock = cpu_seconds(os.getpid()), time.monotonic()
+        query = way(topic)
+        ended = query.awaitTermination(LONGEST_SECONDS)
+        seconds = time.monotonic() - clock
+        query.stop()
+        found.append((name, events, seconds if ended else None, cpu_seconds(os.getpid()) - cpu))
+    spark.stop()
+    return found
+
+
+def _mainstem(machinery: Machinery, folder: Path, name: str, topic: str) -> StreamingQuery:
+    sql = f"CREATE STREAM numbers ({SCHEMA}) WITH (event_time = 'at', watermark = '1 second')"
+    texts = [("pipeline/bench.sql", sql), ("functions/bench.py", FUNCTION)]
+    by_name = {definition.name: definition for definition in load_definitions(texts)}
+    source = replace(by_name["numbers"], topic=topic)
+    out = f"{topic}-{uuid.uuid4().hex[:6]}"
+    machinery.admin.ensure_topic(TopicSpec(out, 4, 1))
+    definition = replace(by_name[name], topic=out)
+    assert definition.stateful is not None
+    session = flow_session(machinery.spark, 2)
+    rows = rows_of_function(session, definition, definition.stateful.function, source)
+    definition = resolve(definition, columns_of(rows), [source])
+    entry = Entry(definition, "bench", generation=hash(out) % 10**9)
+    checkpoint = tempfile.mkdtemp(dir=folder)
+    query, _ = start_micro_batch(session, entry, [source], machinery, checkpoint, availableNow=True)
+    return query
+
+
+def _by_hand(
+    machinery: Machinery,
+    folder: Path,
+    transform: Callable[[DataFrame], DataFrame],
+    topic: str,
+) -> StreamingQuery:
+    session = flow_session(machinery.spark, 2)
+    connection = machinery.connection
+    out = f"{topic}-{uuid.uuid4().hex[:6]}"
+    machinery.admin.ensure_topic(TopicSpec(out, 4, 1))
+    raw = (
+        session.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", connection.servers)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", BATCH)
+        .load()
+    )
+    rows = raw.select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("j")).select("j.*")
+    return (
+        transform(rows)
+        .select(F.col("k").alias("key"), F.to_json(F.struct("*")).alias("value"))
+        .writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", connection.servers)
+        .option("topic", out)
+        .option("checkpointLocation", tempfile.mkdtemp(dir=folder))
+        .outputMode("update")
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+def _pandas(rows: DataFrame) -> DataFrame:
+    def each(
+        key: tuple[Any, ...], parts: Iterator[pd.DataFrame], state: GroupState
+    ) -> Iterator[pd.DataFrame]:
+        count, total = state.get if state.exists else (0, 0)
+        for part in parts:
+            sums = part["n"].cumsum() + total
+            counts = range(count + 1, count + 1 + len(part))
+            yield pd.DataFrame({"k": key[0], "count": counts, "total": sums})
+            count, total = count + len(part), int(sums.iloc[-1])
+        state.update((count, total))
+
+    return rows.groupBy("k").applyInPandasWithState(
+        each, OUT, "count BIGINT, total BIGINT", "update", "NoTimeout"
+    )
+
+
+def _fill(connection: Connection, topic: str, events: int) -> None:
+    producer = Producer(connection)
+    for start in range(0, events, 50_000):
+        producer.send(
+            topic,
+            [
+                Outgoing(
+                    key=b"k%d" % (i * 7919 % KEYS),
+                    value=(
+                        f'{{"k":"k{i * 7919 % KEYS}","n":{i},'
+                        f'"at":"2026-11-15T09:{i // 6000 % 60:02d}:{i // 100 % 60:02d}Z"}}'
+                    ).encode(),
+                )
+                for i in range(start, min(start + 50_000, events))
+            ],
+            timeout=60,
+        )
+    producer.close()
