@@ -283,6 +283,12 @@ class Driver:
             records = list({r.key: r for r in records}.values())
         return [(r.key, r.value) for r in records if r.value is not None]
 
+    def has_batch_answer(self, flow: Entry) -> bool:
+        """False where the order of things is the answer: Python calls, changes of a table."""
+        definition = flow.definition
+        changes = definition.kind is Kind.STREAM and self._kind(definition) is FlowKind.TABLE
+        return definition.made_by is None and not changes
+
     def batch(self, name: str) -> list[Pair]:
         """What the object would hold if its query were asked once, over all of its input."""
         definition = self.entry(name).definition
@@ -366,9 +372,10 @@ class Driver:
 
     def has_table_flows(self) -> bool:
         """True when a table is made of tables."""
-        return any(
-            flow_kind(self._inputs(flow.definition)) is FlowKind.TABLE for flow in self.flows()
-        )
+        return any(self._kind(flow.definition) is FlowKind.TABLE for flow in self.flows())
+
+    def _kind(self, definition: Definition) -> FlowKind:
+        return flow_kind(self._inputs(definition))
 
     def _inputs(self, definition: Definition) -> list[Definition]:
         assert definition.query is not None
