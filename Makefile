@@ -22,9 +22,10 @@ test: $(STAMP)
 	$(MAKE) lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
 
-## longer: exactly once under 30 deaths of the engine; MAINSTEM_SEED=n repeats a run
+## longer: exactly once under 30 deaths of the engine, 220 made-up queries; MAINSTEM_SEED=n repeats a run
 soak: $(STAMP)
 	MAINSTEM_KILLS=30 $(BIN)/python -m pytest tests/faults -s
+	MAINSTEM_QUERIES=220 $(BIN)/python -m pytest tests/system/properties -s
 
 ## style and types
 lint: $(STAMP)
