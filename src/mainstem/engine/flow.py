@@ -29,6 +29,7 @@ from mainstem.engine.compile import compile_stream, flow_session
 from mainstem.engine.decode import intake_of
 from mainstem.engine.encode import encode
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
+from mainstem.engine.pacing import Pacer
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
 from mainstem.engine.set_aside import set_aside
@@ -49,6 +50,7 @@ class FlowServices(Machinery):
     """What every flow of an engine shares."""
 
     keeper: Keeper
+    pacer: Pacer
     clock: Clock
     in_background: Callable[[Callable[[], None]], None]
     """Runs a short piece of work in another thread, in order."""
@@ -103,6 +105,8 @@ class Flow:
         self.status.next_retry = None
         self.status.state = state
         self.status.input_rate = self.status.process_rate = 0.0
+        if self._writer is not None:
+            self._writer.stop()
         if query is not None:
             try:
                 query.stop()
@@ -183,6 +187,7 @@ class Flow:
             self.inputs,
             self._services,
             self.checkpoint,
+            self._services.pacer,
             processingTime=trigger,
         )
         return query
@@ -279,9 +284,10 @@ class Flow:
     def _on_progress(self, progress: StreamingQueryProgress) -> None:
         status = self.status
         status.batch_id = progress.batchId
-        status.batch_seconds = progress.batchDuration / 1000
+        rested = 0.0 if self._writer is None else self._writer.rested
+        status.batch_seconds = round(max(0.0, progress.batchDuration / 1000 - rested), 3)
         status.input_rate = _rate(progress.inputRowsPerSecond)
-        status.process_rate = _rate(progress.processedRowsPerSecond)
+        status.process_rate = _rate(progress.numInputRows / max(status.batch_seconds, 0.001))
         status.watermark = progress.eventTime.get("watermark")
         status.event_time = progress.eventTime.get("max")
         operators = progress.stateOperators

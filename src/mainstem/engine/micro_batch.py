@@ -20,6 +20,7 @@ from mainstem.engine.compile import compile_stream
 from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, read_stream
 from mainstem.engine.encode import encode
 from mainstem.engine.enrich import Enrichment
+from mainstem.engine.pacing import Pacer
 from mainstem.engine.set_aside import left_out
 from mainstem.engine.table_changes import TableChanges
 from mainstem.engine.table_flow import Recomputation
@@ -60,6 +61,7 @@ def start_micro_batch(
     inputs: Sequence[Definition],
     machinery: Machinery,
     checkpoint: str,
+    pacer: Pacer | None = None,
     **trigger: Any,
 ) -> tuple[StreamingQuery, BatchWriter]:
     """Starts the entry's flow, written exactly once to its topic."""
@@ -74,6 +76,8 @@ def start_micro_batch(
         run.making,
         watch=topics.watch if topics else None,
         gone=topics.forget_lost(machinery.spark, checkpoint) if topics else 0,
+        pacer=pacer,
+        limit=machinery.settings.max_records_per_batch,
     )
     query = (
         run.rows.writeStream.queryName(entry.flow_id)
