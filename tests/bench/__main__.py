@@ -17,6 +17,7 @@ from pathlib import Path
 
 import latency
 import lookups
+import small_flows
 from cpu import memory_bytes
 from rich.console import Console
 from rich.table import Table
@@ -28,7 +29,7 @@ from mainstem.local.stack import Stack
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
 
-PARTS = ("throughput", "latency", "lookups", "memory", "demo")
+PARTS = ("throughput", "tables", "small", "latency", "lookups", "memory", "demo")
 out = Console(width=120)
 
 
@@ -43,7 +44,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mainstem-bench-") as folder:
         if "throughput" in chosen:
             _throughput(Path(folder) / "throughput")
-        if {"latency", "lookups", "memory"} & set(chosen):
+        if "tables" in chosen:
+            _tables(Path(folder) / "tables")
+        if {"small", "latency", "lookups", "memory"} & set(chosen):
             _stack(Path(folder) / "stack", chosen)
     if "demo" in chosen:
         _demo()
@@ -62,7 +65,7 @@ def _throughput(folder: Path) -> None:
     )
     by_name = {result.name: result for result in results}
     for result in results:
-        query = result.name.split(" by ")[0]
+        query = result.name.rpartition(" by ")[0]
         bases = (by_name[f"{query} by hand"], by_name[f"{query} by hand, checked"])
         table.add_row(
             result.name,
@@ -71,6 +74,20 @@ def _throughput(folder: Path) -> None:
             *(f"{result.per_cpu_second / base.per_cpu_second:.0%}" for base in bases),
             "" if result in bases else ">= 90 %",
         )
+    out.print(table)
+
+
+def _tables(folder: Path) -> None:
+    import changing_tables
+
+    project = _project(folder)
+    with Stack(project, parts={"broker"}) as stack:
+        artifacts = spark_jars()
+        connection = Connection(stack.endpoints.bootstrap_servers)
+        jars = [*artifacts.jars, artifacts.bare_fs]
+        table = Table("over a table that changes 1,000 rows a second", "measured", "goal")
+        for found in changing_tables.run(connection, jars, folder):
+            table.add_row(found.name, found.measured, found.goal)
     out.print(table)
 
 
@@ -90,6 +107,12 @@ def _stack(folder: Path, chosen: list[str]) -> None:
             out.print(table)
         if "lookups" in chosen:
             _lookups(client, connection, stack.endpoints.gateway_url)
+        if "small" in chosen:
+            cores, freshness = small_flows.run(client, connection, os.getpid())
+            out.print(
+                f"{small_flows.FLOWS} small flows over {small_flows.RATE} events/s:"
+                f" {cores:.2f} cores, p95 freshness {freshness:.1f} s (goals: 1.5 cores, 5 s)"
+            )
         if "latency" in chosen:
             table = Table(
                 "flow",
