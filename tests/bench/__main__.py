@@ -17,6 +17,7 @@ from pathlib import Path
 
 import latency
 import lookups
+import small_flows
 from cpu import memory_bytes
 from rich.console import Console
 from rich.table import Table
@@ -28,7 +29,7 @@ from mainstem.local.stack import Stack
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
 
-PARTS = ("throughput", "stateful", "latency", "lookups", "memory", "demo")
+PARTS = ("throughput", "stateful", "tables", "small", "latency", "lookups", "memory", "demo")
 out = Console(width=120)
 
 
@@ -45,7 +46,9 @@ def main() -> None:
             _throughput(Path(folder) / "throughput")
         if "stateful" in chosen:
             _stateful(Path(folder) / "stateful")
-        if {"latency", "lookups", "memory"} & set(chosen):
+        if "tables" in chosen:
+            _tables(Path(folder) / "tables")
+        if {"small", "latency", "lookups", "memory"} & set(chosen):
             _stack(Path(folder) / "stack", chosen)
     if "demo" in chosen:
         _demo()
@@ -64,7 +67,7 @@ def _throughput(folder: Path) -> None:
     )
     by_name = {result.name: result for result in results}
     for result in results:
-        query = result.name.split(" by ")[0]
+        query = result.name.rpartition(" by ")[0]
         bases = (by_name[f"{query} by hand"], by_name[f"{query} by hand, checked"])
         table.add_row(
             result.name,
@@ -95,6 +98,20 @@ def _stateful(folder: Path) -> None:
     out.print(table, "goal: 20,000 events per second on two cores, 50,000 keys")
 
 
+def _tables(folder: Path) -> None:
+    import changing_tables
+
+    project = _project(folder)
+    with Stack(project, parts={"broker"}) as stack:
+        artifacts = spark_jars()
+        connection = Connection(stack.endpoints.bootstrap_servers)
+        jars = [*artifacts.jars, artifacts.bare_fs]
+        table = Table("over a table that changes 1,000 rows a second", "measured", "goal")
+        for found in changing_tables.run(connection, jars, folder):
+            table.add_row(found.name, found.measured, found.goal)
+    out.print(table)
+
+
 def _stack(folder: Path, chosen: list[str]) -> None:
     project = _project(folder)
     with Stack(project) as stack, Client(stack.endpoints.gateway_url) as client:
@@ -111,6 +128,12 @@ def _stack(folder: Path, chosen: list[str]) -> None:
             out.print(table)
         if "lookups" in chosen:
             _lookups(client, connection, stack.endpoints.gateway_url)
+        if "small" in chosen:
+            cores, freshness = small_flows.run(client, connection, os.getpid())
+            out.print(
+                f"{small_flows.FLOWS} small flows over {small_flows.RATE} events/s:"
+                f" {cores:.2f} cores, p95 freshness {freshness:.1f} s (goals: 1.5 cores, 5 s)"
+            )
         if "latency" in chosen:
             table = Table(
                 "flow",

@@ -59,7 +59,7 @@ def run(client: Client, connection: Connection) -> list[Latency]:
     found = []
     for name, sql in FLOWS.items():
         client.sql(sql)
-        _wait_until_running(client)
+        wait_until_running(client)
         found += _measure(name, client, connection)
         client.sql("DROP TABLE out")
     client.sql("DROP STREAM ticks")
@@ -136,7 +136,7 @@ def _watch_rows(client: Client, until: float, counted_from: float, found: list[f
         time.sleep(ASK_EVERY_SECONDS)
 
 
-def _wait_until_running(client: Client) -> None:
+def wait_until_running(client: Client) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         flows = client.status()["flows"]

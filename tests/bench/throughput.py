@@ -1,6 +1,6 @@
-"""Events per CPU-second: a flow of Mainstem against the same query written by hand in PySpark.
+"""Events per CPU-second: flows of Mainstem against the same queries written by hand in PySpark.
 
-All read the same topic to its end in one Spark session, in turns; the hand-written ones end in
+All read the same topics to their end in one Spark session, in turns; the hand-written ones end in
 Spark's own Kafka sink, which is at least once. The first of them takes a record that does not fit
 for a row of nulls, so Spark parses only the columns in use; the second tells such records apart, as
 Mainstem does. CPU is that of the whole process family, broker included.
@@ -13,20 +13,22 @@ import statistics
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cpu import cpu_seconds
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mainstem.catalog.entry import Entry
 from mainstem.config import SparkSettings
 from mainstem.definitions.model import Create, Definition
 from mainstem.definitions.parse import parse
+from mainstem.definitions.resolve import resolve
+from mainstem.definitions.state import output_mode
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.compile import flow_session
+from mainstem.engine.compile import columns_of, compile_empty, flow_session
+from mainstem.engine.decode import row_schema
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.session import open_session
 from mainstem.engine.tables import Tables
@@ -39,15 +41,29 @@ from mainstem.vocabulary import COMMITS_TOPIC, SystemClock
 EVENTS = 1_500_000
 ROUNDS = 3
 BATCH = 500_000
-SCHEMA = "user_id STRING, page STRING, country STRING, n BIGINT, at TIMESTAMP"
-SQL = f"""
-CREATE STREAM clicks ({SCHEMA}) WITH (event_time = 'at', watermark = '10 seconds');
-CREATE STREAM filtered WITH (key = 'user_id') AS
-  SELECT user_id, page, n + 1 AS m, at FROM clicks WHERE country = 'de';
-CREATE TABLE counted AS
-  SELECT page, window.start AS minute, count(*) AS n
-  FROM clicks GROUP BY page, window(at, '1 minute');
+KEYS = 50_000
+INPUTS = """
+CREATE STREAM clicks (user_id STRING, page STRING, country STRING, n BIGINT, at TIMESTAMP)
+  WITH (event_time = 'at', watermark = '10 seconds');
+CREATE STREAM buys (n BIGINT, price INT, at TIMESTAMP)
+  WITH (event_time = 'at', watermark = '10 seconds');
 """
+QUERIES = {
+    "filter": """CREATE STREAM filtered WITH (key = 'user_id') AS
+        SELECT user_id, page, n + 1 AS m, at FROM clicks WHERE country = 'de'""",
+    "tumbling": """CREATE TABLE tumbling AS SELECT page, window.start AS minute, count(*) AS n
+        FROM clicks GROUP BY page, window(at, '1 minute')""",
+    "sliding": """CREATE TABLE sliding AS SELECT page, window.start AS minute, count(*) AS n
+        FROM clicks GROUP BY page, window(at, '1 minute', '20 seconds')""",
+    "session": """CREATE TABLE sessions AS
+        SELECT user_id, session_window.start AS began, count(*) AS n
+        FROM clicks GROUP BY user_id, session_window(at, '5 seconds') EMIT FINAL""",
+    f"running over {KEYS:,} keys": f"""CREATE TABLE running AS
+        SELECT n % {KEYS} AS k, count(*) AS n, max(at) AS last FROM clicks GROUP BY n % {KEYS}""",
+    "stream-stream join": """CREATE STREAM bought WITH (key = 'n') AS
+        SELECT c.n, c.page, b.price FROM clicks c JOIN buys b
+        ON c.n = b.n AND b.at BETWEEN c.at AND c.at + INTERVAL 10 SECONDS""",
+}
 
 
 @dataclass(frozen=True)
@@ -59,138 +75,153 @@ class Result:
     per_second: float
 
 
+@dataclass(frozen=True)
+class Bench:
+    """One Spark session over one broker."""
+
+    connection: Connection
+    admin: Admin
+    machinery: Machinery
+    folder: Path
+
+    @staticmethod
+    def open(connection: Connection, jars: Sequence[Path], folder: Path) -> Bench:
+        """Starts Spark."""
+        settings = SparkSettings(max_records_per_batch=BATCH)
+        spark = open_session(settings, jars=jars, scratch=folder)
+        admin = Admin(connection)
+        admin.ensure_topic(tokens_topic(COMMITS_TOPIC, 1))
+        checkpoints = Checkpoints(spark, str(folder))
+        tables = Tables(spark, connection, admin, checkpoints)
+        machinery = Machinery(
+            spark, connection, settings, checkpoints, tables, admin, SystemClock()
+        )
+        return Bench(connection, admin, machinery, folder)
+
+    def close(self) -> None:
+        """Ends Spark."""
+        self.machinery.spark.stop()
+        self.admin.close()
+
+    def declare(self, sql: str) -> list[Definition]:
+        """Declared streams and tables, with topics of their own."""
+        made = [s.definition for s in parse(sql) if isinstance(s, Create)]
+        made = [replace(d, topic=f"{d.name}-{uuid.uuid4().hex[:6]}") for d in made]
+        for definition in made:
+            self.admin.ensure_topic(TopicSpec(definition.topic, 4, 1))
+        return made
+
+    def derive(self, sql: str, known: Sequence[Definition]) -> tuple[Definition, list[Definition]]:
+        """A derived object with a topic of its own, and what it reads."""
+        [definition] = self.declare(sql)
+        assert definition.query is not None
+        inputs = [d for name in definition.query.inputs for d in known if d.name == name]
+        session = flow_session(self.machinery.spark, 2)
+        columns = columns_of(compile_empty(session, definition.query, inputs))
+        return resolve(definition, columns, inputs), inputs
+
+    def run(self, definition: Definition, inputs: Sequence[Definition], checkpoint: str) -> None:
+        """A flow, over all that is there."""
+        session = flow_session(self.machinery.spark, 2)
+        entry = Entry(definition, "own.inputs.options", generation=hash(definition.topic) % 10**9)
+        query, _ = start_micro_batch(
+            session, entry, inputs, self.machinery, checkpoint, availableNow=True
+        )
+        query.awaitTermination()
+
+    def run_by_hand(
+        self, definition: Definition, inputs: Sequence[Definition], *, checked: bool
+    ) -> None:
+        """The same query without Mainstem."""
+        session = flow_session(self.machinery.spark, 2)
+        servers = {"kafka.bootstrap.servers": self.connection.servers}
+        for source in inputs:
+            raw = (
+                session.readStream.format("kafka")
+                .options(**servers, subscribe=source.topic, startingOffsets="earliest")
+                .option("maxOffsetsPerTrigger", BATCH)
+                .load()
+            )
+            schema, options = row_schema(source), {}
+            if checked:
+                schema, options = schema.add("bad", "string"), {"columnNameOfCorruptRecord": "bad"}
+            parsed = F.from_json(F.col("value").cast("string"), schema, options)
+            rows = raw.select(parsed.alias("j")).select("j.*")
+            if checked:
+                rows = rows.filter("bad IS NULL").drop("bad")
+            rows.withWatermark("at", "10 seconds").createOrReplaceTempView(source.name)
+        assert definition.query is not None
+        keyed = [F.col(name) for name in definition.key]
+        key = F.to_json(F.struct(*keyed)) if len(keyed) > 1 else keyed[0].cast("string")
+        query = (
+            session.sql(definition.query.text)
+            .select(key.alias("key"), F.to_json(F.struct("*")).alias("value"))
+            .writeStream.format("kafka")
+            .options(**servers, topic=definition.topic, checkpointLocation=self.fresh())
+            .option("kafka.linger.ms", "20")
+            .option("kafka.batch.size", "262144")
+            .option("kafka.compression.type", "lz4")
+            .outputMode(output_mode(definition))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    def fresh(self) -> str:
+        """An empty folder."""
+        return tempfile.mkdtemp(dir=self.folder)
+
+
 def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
     """All measurements, in turns."""
-    settings = SparkSettings(max_records_per_batch=BATCH)
-    spark = open_session(settings, jars=jars, scratch=folder)
-    admin = Admin(connection)
-    topic = f"bench-{uuid.uuid4().hex[:6]}"
-    admin.ensure_topic(tokens_topic(COMMITS_TOPIC, 1))
-    admin.ensure_topic(TopicSpec(topic, 4, 1))
-    _fill(connection, topic)
-    definitions = [s.definition for s in parse(SQL) if isinstance(s, Create)]
-    clicks, filtered, counted = definitions
-    clicks = replace(clicks, topic=topic)
-    checkpoints = Checkpoints(spark, str(folder))
-    tables = Tables(spark, connection, admin, checkpoints)
-    machinery = Machinery(spark, connection, settings, checkpoints, tables, admin, SystemClock())
-    bench = _Bench(spark, connection, admin, clicks, folder, machinery)
-    ways: list[tuple[str, Callable[[], None]]] = [
-        ("filter by hand", lambda: bench.by_hand(filtered, _filter)),
-        ("filter by hand, checked", lambda: bench.by_hand(filtered, _filter, checked=True)),
-        ("filter by mainstem", lambda: bench.by_mainstem(filtered)),
-        ("window by hand", lambda: bench.by_hand(counted, _window)),
-        ("window by hand, checked", lambda: bench.by_hand(counted, _window, checked=True)),
-        ("window by mainstem", lambda: bench.by_mainstem(counted)),
-    ]
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name, _ in ways}
+    bench = Bench.open(connection, jars, folder)
+    inputs = bench.declare(INPUTS)
+    fill(connection, inputs[0].topic, range(EVENTS), _click)
+    fill(connection, inputs[1].topic, range(0, EVENTS, 3), _buy)
+    found: dict[str, list[tuple[float, float]]] = {}
+    ways = [(q, way) for q in QUERIES for way in ("by hand", "by hand, checked", "by mainstem")]
     for number in range(ROUNDS + 1):
         for name, way in ways if number % 2 else ways[::-1]:
+            definition, read = bench.derive(QUERIES[name], inputs)
             cpu, clock = cpu_seconds(os.getpid()), time.monotonic()
-            way()
-            used = cpu_seconds(os.getpid()) - cpu
+            if way == "by mainstem":
+                bench.run(definition, read, bench.fresh())
+            else:
+                bench.run_by_hand(definition, read, checked="checked" in way)
+            used, took = cpu_seconds(os.getpid()) - cpu, time.monotonic() - clock
             if number:  # the first round only warms up
-                found[name].append((EVENTS / used, EVENTS / (time.monotonic() - clock)))
-    spark.stop()
+                found.setdefault(f"{name} {way}", []).append((EVENTS / used, EVENTS / took))
+    bench.close()
     return [
         Result(name, statistics.median(c for c, _ in f), statistics.median(w for _, w in f))
         for name, f in found.items()
     ]
 
 
-@dataclass
-class _Bench:
-    spark: SparkSession
-    connection: Connection
-    admin: Admin
-    clicks: Definition
-    folder: Path
-    machinery: Machinery
-
-    def by_mainstem(self, definition: Definition) -> None:
-        out, checkpoint = self._fresh()
-        target = replace(definition, topic=out)
-        session = flow_session(self.spark, 2)
-        entry = Entry(target, "bench", generation=hash(out) % 10**9)
-        query, _ = start_micro_batch(
-            session, entry, [self.clicks], self.machinery, checkpoint, availableNow=True
-        )
-        query.awaitTermination()
-
-    def by_hand(
-        self,
-        definition: Definition,
-        transform: Callable[[DataFrame], DataFrame],
-        *,
-        checked: bool = False,
-    ) -> None:
-        out, checkpoint = self._fresh()
-        session = flow_session(self.spark, 2)
-        raw = (
-            session.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", self.connection.servers)
-            .option("subscribe", self.clicks.topic)
-            .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", BATCH)
-            .load()
-        )
-        schema, options = SCHEMA, {}
-        if checked:
-            schema, options = f"{SCHEMA}, bad STRING", {"columnNameOfCorruptRecord": "bad"}
-        parsed = F.from_json(F.col("value").cast("string"), schema, options)
-        rows = raw.select(parsed.alias("j")).select("j.*")
-        if checked:
-            rows = rows.filter("bad IS NULL").drop("bad")
-        out_rows = transform(rows)
-        keyed = [F.col(name) for name in definition.key]
-        key = F.to_json(F.struct(*keyed)) if len(keyed) > 1 else keyed[0].cast("string")
-        query = (
-            out_rows.select(key.alias("key"), F.to_json(F.struct("*")).alias("value"))
-            .writeStream.format("kafka")
-            .option("kafka.bootstrap.servers", self.connection.servers)
-            .option("kafka.linger.ms", "20")
-            .option("kafka.batch.size", "262144")
-            .option("kafka.compression.type", "lz4")
-            .option("topic", out)
-            .option("checkpointLocation", checkpoint)
-            .outputMode("update")
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-
-    def _fresh(self) -> tuple[str, str]:
-        out = f"{self.clicks.topic}-{uuid.uuid4().hex[:6]}"
-        self.admin.ensure_topic(TopicSpec(out, 4, 1))
-        return out, tempfile.mkdtemp(dir=self.folder)
-
-
-def _filter(rows: DataFrame) -> DataFrame:
-    return rows.filter("country = 'de'").selectExpr("user_id", "page", "n + 1 AS m", "at")
-
-
-def _window(rows: DataFrame) -> DataFrame:
-    counted = rows.withWatermark("at", "10 seconds").groupBy("page", F.window("at", "1 minute"))
-    return counted.count().selectExpr("page", "window.start AS minute", "count AS n")
-
-
-def _fill(connection: Connection, topic: str) -> None:
-    countries = ("de", "fr", "it", "pl")
+def fill(
+    connection: Connection, topic: str, numbers: range, make: Callable[[int], Outgoing]
+) -> None:
+    """Writes a record for each number."""
     producer = Producer(connection)
-    for start in range(0, EVENTS, 100_000):
-        producer.send(
-            topic,
-            [
-                Outgoing(
-                    key=b"u%d" % (i % 1000),
-                    value=(
-                        f'{{"user_id":"u{i % 1000}","page":"/page/{i % 50}","n":{i},'
-                        f'"country":"{countries[i % 4]}",'
-                        f'"at":"2026-11-15T09:{i // 20_000 % 60:02d}:{i // 400 % 60:02d}Z"}}'
-                    ).encode(),
-                )
-                for i in range(start, start + 100_000)
-            ],
-            timeout=60,
-        )
+    for start in range(0, len(numbers), 100_000):
+        part = numbers[start : start + 100_000]
+        producer.send(topic, [make(i) for i in part], timeout=120)
     producer.close()
+
+
+def _at(i: int) -> str:
+    return f"2026-11-15T09:{i // 20_000 % 60:02d}:{i // 400 % 60:02d}Z"
+
+
+def _click(i: int) -> Outgoing:
+    country = ("de", "fr", "it", "pl")[i % 4]
+    text = (
+        f'{{"user_id":"u{i % 1000}","page":"/page/{i % 50}","n":{i},'
+        f'"country":"{country}","at":"{_at(i)}"}}'
+    )
+    return Outgoing(key=b"u%d" % (i % 1000), value=text.encode())
+
+
+def _buy(i: int) -> Outgoing:
+    text = f'{{"n":{i},"price":{i % 100},"at":"{_at(i)}"}}'
+    return Outgoing(key=b"%d" % i, value=text.encode())

@@ -18,6 +18,7 @@ from mainstem.config import Settings
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.flow import FlowServices
+from mainstem.engine.pacing import Pacer
 from mainstem.engine.quarantine import Keeper
 from mainstem.engine.runner import Background, Runner
 from mainstem.engine.session import open_session
@@ -91,6 +92,7 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             connection=setup.connection,
             admin=admin,
             keeper=keeper,
+            pacer=Pacer(spark.sparkContext.defaultParallelism),
             settings=setup.settings.spark,
             checkpoints=checkpoints,
             tables=Tables(spark, setup.connection, admin, checkpoints),

@@ -33,6 +33,7 @@ from mainstem.engine.encode import encode
 from mainstem.engine.idle import StreamTimes, move_watermark
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.offset_log import OffsetLog
+from mainstem.engine.pacing import Pacer
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
 from mainstem.engine.set_aside import set_aside
@@ -57,6 +58,7 @@ class FlowServices(Machinery):
 
     keeper: Keeper
     ledger: Ledger
+    pacer: Pacer
     in_background: Callable[[Callable[[], None]], None]
     """Runs a short piece of work in another thread, in order."""
 
@@ -111,6 +113,8 @@ class Flow:
         self.status.next_retry = None
         self.status.state = state
         self.status.input_rate = self.status.process_rate = 0.0
+        if self._writer is not None:
+            self._writer.stop()
         if query is not None:
             try:
                 query.stop()
@@ -216,6 +220,7 @@ class Flow:
             self.inputs,
             self._services,
             self.checkpoint,
+            self._services.pacer,
             processingTime=trigger,
         )
         return query
@@ -323,9 +328,10 @@ class Flow:
     def _on_progress(self, progress: StreamingQueryProgress) -> None:
         status = self.status
         status.batch_id = progress.batchId
-        status.batch_seconds = progress.batchDuration / 1000
+        rested = 0.0 if self._writer is None else self._writer.rested
+        status.batch_seconds = round(max(0.0, progress.batchDuration / 1000 - rested), 3)
         status.input_rate = _rate(progress.inputRowsPerSecond)
-        status.process_rate = _rate(progress.processedRowsPerSecond)
+        status.process_rate = _rate(progress.numInputRows / max(status.batch_seconds, 0.001))
         status.watermark = progress.eventTime.get("watermark")
         status.event_time = progress.eventTime.get("max")
         operators = progress.stateOperators

@@ -26,6 +26,7 @@ from mainstem.engine.expiry import ExpiredRows
 from mainstem.engine.handler import HandlerFlow
 from mainstem.engine.keyed import KeyedFlow
 from mainstem.engine.late import LateKeeper
+from mainstem.engine.pacing import Pacer
 from mainstem.engine.passed import Passed
 from mainstem.engine.set_aside import left_out
 from mainstem.engine.table_changes import TableChanges
@@ -70,6 +71,7 @@ def start_micro_batch(
     inputs: Sequence[Definition],
     machinery: Machinery,
     checkpoint: str,
+    pacer: Pacer | None = None,
     **trigger: Any,
 ) -> tuple[StreamingQuery, BatchWriter]:
     """Starts the entry's flow, written exactly once to its topic."""
@@ -86,6 +88,8 @@ def start_micro_batch(
         watch=topics.watch if topics else None,
         gone=topics.forget_lost(machinery.spark, checkpoint) if topics else 0,
         behind=_behind(entry, inputs, machinery),
+        pacer=pacer,
+        limit=machinery.settings.max_records_per_batch,
     )
     query = (
         run.rows.writeStream.queryName(entry.flow_id)

@@ -125,6 +125,7 @@ class Recomputation:
     ) -> DataFrame | None:
         """The keys that changes between two states touch; None when they are too many."""
         moved = {}
+        others = any(route.hops for route in how.routes)
         for name, source in self._inputs.items():
             start, end = starts.get(source.topic, {}), ends.get(source.topic, {})
             if start == end:
@@ -134,12 +135,19 @@ class Recomputation:
             most = max(_FEW_CHANGES, self._tables.rows_about(source) * _MOST_CHANGED)
             if changed is None or changed.count > most:
                 return None
-            before = into(session, changed.before).persist()
-            self._kept.append(before)
-            moved[name] = Moved(now[name], before, into(session, changed.after))
+            before, after, records = (
+                into(session, rows) for rows in (changed.before, changed.after, changed.records)
+            )
+            if others:
+                before = before.persist()
+                self._kept.append(before)
+            key = frozenset(column.lower() for column in source.key)
+            moved[name] = Moved(now[name], before, after, records, key)
         keys = touched_keys(how, self._definition, moved)
         if keys is None:
             return None
+        if not others:  # there are not more keys than changes
+            return keys.localCheckpoint(eager=True)
         keys = keys.limit(_MOST_TOUCHED + 1).localCheckpoint(eager=True)
         if keys.count() > _MOST_TOUCHED:
             release(keys)

@@ -74,6 +74,8 @@ class Changed:
 
     before: DataFrame
     after: DataFrame
+    records: DataFrame
+    """The changes themselves: of a deleted row only the key's columns."""
     count: int
     """How many changes there were, at most."""
 
@@ -127,7 +129,12 @@ class Tables:
         )
         after = _latest(between).filter(~F.col("_gone"))
         count = sum(max(0, offset - start.get(p, 0)) for p, offset in end.items())
-        return Changed(_columns(before, definition), _columns(after, definition), count)
+        return Changed(
+            _columns(before, definition),
+            _columns(after, definition),
+            _columns(between, definition),
+            count,
+        )
 
     def history(self, definition: Definition, start: Offsets, end: Offsets) -> DataFrame:
         """All that happened to rows between two positions, and before it those rows at `start`.

@@ -23,6 +23,10 @@ class Moved:
     """Rows that have changed, as they were."""
     after: DataFrame | None = None
     """The same rows as they are."""
+    records: DataFrame | None = None
+    """All changes, which have the rows' keys in any case."""
+    key: frozenset[str] = frozenset()
+    """The columns of the table's key."""
 
     @property
     def ever(self) -> DataFrame:
@@ -38,9 +42,12 @@ def touched_keys(
     found = []
     for route in affected.routes:
         moved = tables[route.use.table]
-        if moved.before is None or moved.after is None:
+        if moved.before is None or moved.after is None or moved.records is None:
             continue
-        rows = _walk(route, moved.before.unionByName(moved.after), tables)
+        # a row's key is the same before and after: no need to look for what it was
+        by_key = not route.hops and {place.column for place in route.keys} <= moved.key
+        changed = moved.records if by_key else moved.before.unionByName(moved.after)
+        rows = _walk(route, changed, tables)
         keys = zip(affected.keys, route.keys, strict=True)
         found.append(rows.select(*(_at(p).cast(types[k]).alias(k) for k, p in keys)))
     if not found:

@@ -21,6 +21,9 @@ What happens to batch n of a flow, and what a crash after each step means:
 8. The driver commits the input offsets to the group `mainstem.<flow>`, for people and tools; the
    flow itself never reads them. Crash: the group is one batch behind until the next one.
 
+Between 6 and 7 a flow may rest (`pacing`): its records are there for all to read, and a crash then
+is as one after step 6.
+
 Steps 3 to 6 are `mainstem.log.task_writer`, which runs inside Spark's Python workers.
 """
 
@@ -28,6 +31,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -44,6 +48,7 @@ from mainstem.crash import crash_point
 from mainstem.engine import whole_input
 from mainstem.engine.handler_task import HandlerTask, HandlerWork
 from mainstem.engine.keyed_task import KeyedTask, KeyedWork
+from mainstem.engine.pacing import Pacer
 from mainstem.engine.passed import Passed
 from mainstem.engine.spark_errors import flow_error, retold, task_failure
 from mainstem.engine.status import offsets_in
@@ -63,6 +68,8 @@ the batch must not be written."""
 _RESULT = pa.schema(
     [("task", pa.string()), ("rows", pa.int64()), ("wrote", pa.bool_()), ("note", pa.string())]
 )
+_NEARLY = 1.1
+"""Spark divides the limit among partitions, and some have less than their part."""
 _SCAN = "MicroBatchScanExec"
 _STATE = "StateStoreSaveExec"
 _DROPPED = "numRowsDroppedByWatermark"
@@ -150,6 +157,8 @@ class BatchWriter:
         watch: Watch | None = None,
         gone: int = 0,
         behind: Sequence[Callable[[Passed], None]] = (),
+        pacer: Pacer | None = None,
+        limit: int = 0,
     ) -> None:
         self._flow = flow
         self._watch = watch
@@ -166,6 +175,12 @@ class BatchWriter:
         self._last_written: dict[str, int] = {}
         self._first_batch: int | None = None
         self.rows_written = 0
+        self._pacer = pacer
+        self._limit = limit
+        """As many records a batch has at most; one that has them is not the last."""
+        self._stopped = threading.Event()
+        self.rested = 0.0
+        """How long the last batch took beyond its work."""
         self.failure: MainstemError | None = None
         """Why a batch failed, with all that Spark's own error is too short for."""
 
@@ -178,6 +193,7 @@ class BatchWriter:
         """Writes one batch; returns when every task has committed."""
         if self._first_batch is None:
             self._first_batch = batch_id
+        began = time.monotonic()
         try:
             self._look_for_losses()
             if self._making is not None:
@@ -195,6 +211,24 @@ class BatchWriter:
         finally:
             if self._making is not None:
                 self._making.release()
+        if self._pacer is not None:
+            seconds = time.monotonic() - began
+            self.rested = self._pacer.rest(self._flow, seconds, behind=self._is_behind())
+            self._stopped.wait(self.rested)
+
+    def stop(self) -> None:
+        """Ends a rest at once: what is to be stopped need not wait for it."""
+        self._stopped.set()
+
+    def _is_behind(self) -> bool:
+        """True when the batch has as many records as it may have: more are waiting."""
+        count = 0
+        for scan in self._scans():
+            starts, ends = offsets_in(scan.start().json()), offsets_in(scan.end().json())
+            for topic, end in ends.items():
+                start = starts.get(topic, {})
+                count += sum(offset - start.get(p, 0) for p, offset in end.items())
+        return 0 < self._limit <= count * _NEARLY
 
     def _write(self, batch: DataFrame, batch_id: int) -> None:
         batch, names = self._divide(batch, self._gone if batch_id == self._first_batch else 0)

@@ -175,7 +175,8 @@ def _moved(
     now = _frame(spark, table, new.values())
     if not before and not after:
         return Moved(now)
-    return Moved(now, _frame(spark, table, before), _frame(spark, table, after))
+    changed = [_frame(spark, table, rows) for rows in (before, after, before + after)]
+    return Moved(now, *changed, frozenset(table.key))
 
 
 def _frame(spark: SparkSession, table: Definition, rows: Iterable[tuple[Any, ...]]) -> DataFrame:

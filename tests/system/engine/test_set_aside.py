@@ -9,6 +9,7 @@ import pytest
 from mainstem.config import SparkSettings
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.flow import Flow, FlowServices
+from mainstem.engine.pacing import Pacer
 from mainstem.engine.quarantine import Keeper
 from mainstem.engine.status import FlowState
 from mainstem.engine.tables import Tables
@@ -41,6 +42,7 @@ def test_a_flow_goes_on_without_the_record(driver: Driver, tmp_path: Path) -> No
         spark=driver.spark,
         connection=driver.connection,
         admin=driver.admin,
+        pacer=Pacer(2),
         keeper=Keeper(driver.spark, driver.connection, driver.admin, clock),
         settings=SparkSettings(),
         checkpoints=checkpoints,

@@ -16,6 +16,7 @@ from mainstem.config import SparkSettings
 from mainstem.engine import writer
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.flow import Flow, FlowServices
+from mainstem.engine.pacing import Pacer
 from mainstem.engine.quarantine import Keeper
 from mainstem.engine.runner import Background
 from mainstem.engine.status import FlowState
@@ -50,6 +51,7 @@ def flow(driver: Driver, tmp_path: Path) -> Iterator[Flow]:
         checkpoints=checkpoints,
         tables=Tables(driver.spark, driver.connection, driver.admin, checkpoints),
         admin=driver.admin,
+        pacer=Pacer(2),
         keeper=keeper,
         clock=driver.clock,
         ledger=Ledger(driver.connection, driver.admin),
