@@ -18,6 +18,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from mainstem.definitions.model import Definition, Kind
 from mainstem.definitions.options import milliseconds
 
+_ATTEMPTS = 50
+"""How often a query that looks for records is asked; the next look of the engine comes soon."""
+_ALL = 2**62
+"""Above the number of any batch."""
+
 
 @dataclass(slots=True)
 class _Seen:
@@ -98,17 +103,31 @@ class StreamTimes:
 def move_watermark(
     query: StreamingQuery, times: StreamTimes, now: float, read: Collection[str]
 ) -> None:
-    """Lets Spark's watermark go on, if the clock asks for it.
+    """Lets Spark's watermark go on, if the clock asks for it and the query rests.
 
-    The query may move it at the same moment: its own next look then makes up for what this took
-    back, and no batch was planned with less than the one before.
+    Spark plans batches under its progress lock: with the lock in hand, and no trigger at work, no
+    batch is planned or runs with the watermark as it was. What Spark has computed in advance for
+    the batch after the last one is forgotten; it would insist on the old watermark.
     """
     execution: Any = query._jsq
     if hasattr(execution, "streamingQuery"):
         execution = execution.streamingQuery()
-    tracker = execution.watermarkTracker()
-    if tracker is None:  # the query has not begun
+    tracker, last = execution.watermarkTracker(), execution.lastExecution()
+    if tracker is None or last is None:  # no batch, so no window
         return
-    wanted = times.watermark(int(tracker.currentWatermark()), now, read)
-    if wanted is not None:
-        tracker.setWatermark(wanted)
+    if times.watermark(int(tracker.currentWatermark()), now, read) is None:
+        return
+    lock = execution.awaitProgressLock()
+    for _ in range(_ATTEMPTS):
+        if not lock.tryLock():
+            continue
+        try:
+            if query.status["isTriggerActive"]:
+                continue
+            wanted = times.watermark(int(tracker.currentWatermark()), now, read)
+            if wanted is not None:
+                tracker.setWatermark(wanted)
+                execution.lastExecution().watermarkPropagator().purge(_ALL)
+            return
+        finally:
+            lock.unlock()

@@ -83,7 +83,7 @@ def test_explain_says_what_windows_wait_for_and_late_records_are_taken_in(shop):
     text = shop.sql("EXPLAIN page_visits").ok().out
     assert "watermark" in text
     assert "APPLY LATE page_visits" in text
-    assert "page_visits:" in shop.sql("APPLY LATE page_visits").ok().out
+    assert "page_visits:" in shop.sql("APPLY LATE page_visits").ok().err
     shop.sql("APPLY LATE sales_by_product").failed("NOT_SUPPORTED", 3)
 
 
