@@ -33,18 +33,22 @@ class Timer:
     It has stopped by then; the call may set it again.
     """
 
-    __slots__ = ("at", "now")
+    __slots__ = ("_at", "now")
 
     def __init__(self, now: datetime | None = None, at: datetime | None = None) -> None:
         self.now = now or datetime.now(UTC)
         """What time it is: of the events seen so far, or by the wall clock, as was chosen."""
-        self.at = at
+        self._at = at
+
+    @property
+    def at(self) -> datetime | None:
         """When it will ring; None: never."""
+        return self._at
 
     def set(self, at: datetime) -> None:
         """Ring at this time, and at no other; a time without a zone is taken as UTC."""
-        self.at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        self._at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
     def clear(self) -> None:
         """Do not ring."""
-        self.at = None
+        self._at = None

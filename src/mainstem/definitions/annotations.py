@@ -67,7 +67,7 @@ class Annotations:
         return self._one(self._plain(choices[0]), nullable)
 
     def rows(self, node: ast.expr) -> str:
-        """The struct of the rows that a table function gives."""
+        """The struct of the rows that a function gives."""
         node = self._plain(node)
         match node:
             case ast.Subscript(value=outer, slice=inner):
@@ -80,7 +80,7 @@ class Annotations:
                         return found.type
         raise self._source.error(
             node,
-            "a table function gives rows",
+            "the function gives rows",
             "Annotate it with Iterator[Row] or list[Row], Row being a dataclass, NamedTuple or "
             "TypedDict of this file.",
         )

@@ -231,10 +231,14 @@ class Caller:
         self._rows, self._origins = [], []
         slot.careful = True
         self._load(slot, slot.stored)
-        for index, reached in slot.calls:
-            if index is None:
-                slot.timer.clear()
-            self._run(slot, index, reached)
+        try:
+            for index, reached in slot.calls:
+                if index is None:
+                    slot.timer.clear()
+                self._run(slot, index, reached)
+        except USER_ERRORS as error:
+            where = " when it was called again with the same records"
+            raise failed(self._function, error, {}, where) from None
         self._rows, self._origins = rows, origins
 
     def _find_misfits(self) -> dict[int, str]:

@@ -84,7 +84,6 @@ class KeyedTask:
         """What is to be written: the function's rows, and the changes of the state."""
         table = _whole(batches)
         store = self._store = self._open()
-        self._newest = _newest(store.newest, self._work.newest)
         table = self._ordered(table)
         caller = self._call(store, table, {})
         while misfits := caller.misfits():
@@ -144,6 +143,7 @@ class KeyedTask:
         work = self._work
         clock, delay, reached = work.stateful.clock, work.delay, work.now
         by_time = clock is TimerClock.EVENT
+        self._newest = _newest(store.newest, work.newest)
         if by_time:
             reached = _LONG_AGO if self._newest is None else self._newest - delay
         caller = Caller(work.stateful, work.key, work.row_key, store, failed)
