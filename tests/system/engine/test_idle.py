@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from mainstem.config import SparkSettings
-from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.flow import Flow, FlowServices
-from mainstem.engine.quarantine import Keeper
-from mainstem.engine.tables import Tables
-from mainstem.log.late import Ledger
+from mainstem.engine.flow import Flow
 from mainstem.testing.clock import ManualClock
 from mainstem.testing.driver import Driver, Event
 from mainstem.testing.waiting import eventually
@@ -34,24 +28,9 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def flow(driver: Driver, clock: ManualClock, tmp_path: Path) -> Iterator[Flow]:
+def flow(driver: Driver, clock: ManualClock, live: Callable[..., Flow]) -> Flow:
     driver.apply(SQL)
-    checkpoints = Checkpoints(driver.spark, str(tmp_path / "live"))
-    services = FlowServices(
-        spark=driver.spark,
-        connection=driver.connection,
-        admin=driver.admin,
-        keeper=Keeper(driver.spark, driver.connection, driver.admin, clock),
-        settings=SparkSettings(),
-        checkpoints=checkpoints,
-        tables=Tables(driver.spark, driver.connection, driver.admin, checkpoints),
-        clock=clock,
-        ledger=Ledger(driver.connection, driver.admin),
-        in_background=lambda work: work(),
-    )
-    made = Flow(driver.entry("t"), (driver.entry("s").definition,), services)
-    yield made
-    made.stop()
+    return live("t", clock)
 
 
 def test_windows_close_when_nothing_comes(driver: Driver, flow: Flow, clock: ManualClock) -> None:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from mainstem.config import SparkSettings
-from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.flow import Flow, FlowServices
-from mainstem.engine.pacing import Pacer
-from mainstem.engine.quarantine import Keeper
+from mainstem.engine.flow import Flow
 from mainstem.engine.status import FlowState
-from mainstem.engine.tables import Tables
-from mainstem.log.late import Ledger
 from mainstem.testing.driver import Driver, Event
 from mainstem.testing.waiting import eventually
-from mainstem.vocabulary import SystemClock
 
 pytestmark = pytest.mark.spark
 
@@ -34,23 +27,8 @@ CREATE STREAM x AS SELECT id, inverse(n) AS r FROM s;
 SECONDS = 120
 
 
-def test_a_flow_goes_on_without_the_record(driver: Driver, tmp_path: Path) -> None:
+def test_a_flow_goes_on_without_the_record(driver: Driver, live: Callable[..., Flow]) -> None:
     driver.apply(SQL, functions=FUNCTIONS)
-    clock = SystemClock()
-    checkpoints = Checkpoints(driver.spark, str(tmp_path / "live"))
-    services = FlowServices(
-        spark=driver.spark,
-        connection=driver.connection,
-        admin=driver.admin,
-        pacer=Pacer(2),
-        keeper=Keeper(driver.spark, driver.connection, driver.admin, clock),
-        settings=SparkSettings(),
-        checkpoints=checkpoints,
-        tables=Tables(driver.spark, driver.connection, driver.admin, checkpoints),
-        clock=clock,
-        ledger=Ledger(driver.connection, driver.admin),
-        in_background=lambda work: work(),
-    )
 
     def until(flow: Flow, count: int) -> None:
         def there() -> bool:
@@ -60,8 +38,7 @@ def test_a_flow_goes_on_without_the_record(driver: Driver, tmp_path: Path) -> No
         eventually(there, SECONDS, what=f"{count} rows")
 
     driver.send([Event("s", {"id": i, "n": n}) for i, n in enumerate((2, 0, 4))])
-    inputs = (driver.entry("s").definition,)
-    flow = Flow(driver.entry("x"), inputs, services)
+    flow = live("x")
     flow.start()
     until(flow, 2)
     flow.measure()
@@ -70,7 +47,7 @@ def test_a_flow_goes_on_without_the_record(driver: Driver, tmp_path: Path) -> No
 
     # another engine takes the flow up: what is aside stays aside
     driver.send([Event("s", {"id": 3, "n": 5})])
-    flow = Flow(driver.entry("x"), inputs, services)
+    flow = live("x")
     flow.start()
     until(flow, 3)
     flow.stop()

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mainstem.config import SparkSettings
-from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.flow import Flow, FlowServices
+from mainstem.engine.flow import Flow
 from mainstem.engine.keyed import changelog_of, stores_of
-from mainstem.engine.quarantine import Keeper
-from mainstem.engine.tables import Tables
 from mainstem.testing.driver import Driver, Event
 from mainstem.testing.waiting import eventually
-from mainstem.vocabulary import SystemClock
 
 pytestmark = pytest.mark.spark
 
@@ -92,22 +88,9 @@ def test_a_batch_that_runs_again_and_a_lost_store(driver: Driver) -> None:
     assert counts() == sorted([1, 2, 3, 4] * 5)
 
 
-def test_a_timer_rings_in_a_flow_without_records(driver: Driver, tmp_path: Path) -> None:
+def test_a_timer_rings_in_a_flow_without_records(driver: Driver, live: Callable[..., Flow]) -> None:
     driver.apply("CREATE STREAM s (k STRING) WITH (key = 'k')", functions=TIMED)
-    clock = SystemClock()
-    checkpoints = Checkpoints(driver.spark, str(tmp_path / "live"))
-    services = FlowServices(
-        spark=driver.spark,
-        connection=driver.connection,
-        admin=driver.admin,
-        clock=clock,
-        keeper=Keeper(driver.spark, driver.connection, driver.admin, clock),
-        settings=SparkSettings(),
-        checkpoints=checkpoints,
-        tables=Tables(driver.spark, driver.connection, driver.admin, checkpoints),
-        in_background=lambda work: work(),
-    )
-    flow = Flow(driver.entry("late"), (driver.entry("s").definition,), services)
+    flow = live("late")
     flow.start()
     driver.send([Event("s", {"k": "a"}), Event("s", {"k": "b"})])
 
@@ -123,4 +106,3 @@ def test_a_timer_rings_in_a_flow_without_records(driver: Driver, tmp_path: Path)
 
     eventually(forgotten, SECONDS, what="the status tells")
     assert set(flow.status.positions) <= {driver.entry("s").definition.topic}
-    flow.stop()

@@ -6,25 +6,17 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark import TaskContext
 
-from mainstem.config import SparkSettings
 from mainstem.engine import writer
-from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.flow import Flow, FlowServices
-from mainstem.engine.pacing import Pacer
-from mainstem.engine.quarantine import Keeper
-from mainstem.engine.runner import Background
+from mainstem.engine.flow import Flow
 from mainstem.engine.status import FlowState
-from mainstem.engine.tables import Tables
 from mainstem.engine.topics import WildcardTopics
 from mainstem.errors import MainstemError
 from mainstem.log.admin import TopicSpec
-from mainstem.log.late import Ledger
 from mainstem.log.producer import Outgoing, Producer
 from mainstem.testing.driver import Driver, Event
 from mainstem.testing.waiting import eventually
@@ -37,31 +29,10 @@ SAID = "CREATE STREAM said AS SELECT city, n FROM chat;"
 
 
 @pytest.fixture
-def flow(driver: Driver, tmp_path: Path) -> Iterator[Flow]:
+def flow(driver: Driver, live: Callable[..., Flow]) -> Flow:
     """The flow `said`, not yet started."""
     driver.apply(CHAT + SAID)
-    keeper = Keeper(driver.spark, driver.connection, driver.admin, driver.clock)
-    keeper.start()
-    background = Background()
-    checkpoints = Checkpoints(driver.spark, str(tmp_path / "flows"))
-    services = FlowServices(
-        spark=driver.spark,
-        connection=driver.connection,
-        settings=SparkSettings(),
-        checkpoints=checkpoints,
-        tables=Tables(driver.spark, driver.connection, driver.admin, checkpoints),
-        admin=driver.admin,
-        pacer=Pacer(2),
-        keeper=keeper,
-        clock=driver.clock,
-        ledger=Ledger(driver.connection, driver.admin),
-        in_background=background,
-    )
-    made = Flow(driver.entry("said"), (driver.entry("chat").definition,), services)
-    yield made
-    made.stop()
-    background.close()
-    keeper.stop()
+    return live("said")
 
 
 def said(driver: Driver) -> list[tuple[str, int]]:
