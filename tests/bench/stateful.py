@@ -1,8 +1,8 @@
 """A stateful Python function over 50,000 keys, beside PySpark's own `applyInPandasWithState`.
 
 All do the same: a count and a sum per key, one row out for each record. PySpark's way is given
-fewer records, and a time after which it is stopped. (`transformWithState` needs packages that
-Mainstem does not; tried apart from this, it was no faster.)
+fewer records, and a time after which it is stopped. `transformWithState` is left out: it needs
+packages that Mainstem does not.
 """
 
 from __future__ import annotations
