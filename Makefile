@@ -22,10 +22,13 @@ test: $(STAMP)
 	$(MAKE) lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
 
-## longer: exactly once under 30 deaths of the engine, 220 made-up queries; MAINSTEM_SEED=n repeats a run
+## longer, and other random choices each time: exactly once under 30 deaths of the engine, 220 made-up
+## queries, cases in other pieces; MAINSTEM_SEED=n repeats a run
+soak: export MAINSTEM_SEED ?= $(shell date +%s)
 soak: $(STAMP)
 	MAINSTEM_KILLS=30 $(BIN)/python -m pytest tests/faults -s
 	MAINSTEM_QUERIES=220 $(BIN)/python -m pytest tests/system/properties -s
+	$(BIN)/python -m pytest tests/cases tests/system/nexmark
 
 ## style and types
 lint: $(STAMP)
