@@ -78,7 +78,6 @@ REASONS = {
     "expired": "rows of old windows are deleted",
     "first": "of several records only the first counts",
     "latest": "the flow starts behind what was there",
-    "arrival": "rows of one key come in the order in which they were processed",
     "redefined": "the definitions change between the events",
     "deleted": "a topic is deleted between the events",
     "failed": "records for which a function fails are put aside",
