@@ -40,6 +40,9 @@ class Double:
     def has_table_flows(self) -> bool:
         return self.over_tables
 
+    def has_batch_answer(self, flow: Any) -> bool:
+        return True
+
     def pairs(self, name: str) -> Pairs:
         return self.written
 
