@@ -81,6 +81,7 @@ REASONS = {
     "redefined": "the definitions change between the events",
     "deleted": "a topic is deleted between the events",
     "failed": "records for which a function fails are put aside",
+    "together": "which records come in one micro-batch counts",
     "writes": "each write is counted, and every micro-batch writes",
 }
 _A_PART = {"open", "first", "expired"}
