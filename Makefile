@@ -8,7 +8,8 @@ PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
-TESTS := tests/unit tests/cases tests/system tests/faults
+# the longest first: what follows fills the gaps
+TESTS := tests/faults tests/system tests/cases tests/unit
 
 .PHONY: demo test soak lint bench docs lock clean install
 
@@ -20,7 +21,7 @@ demo: $(STAMP)
 test: $(STAMP)
 	scripts/system-packages
 	$(MAKE) lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
+	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder $(TESTS)
 
 ## longer, and other random choices each time: exactly once under 30 deaths of the engine, 220 made-up
 ## queries, cases in other pieces; MAINSTEM_SEED=n repeats a run
