@@ -9,6 +9,7 @@ from mainstem.config import SparkSettings
 from mainstem.definitions.model import Definition
 from mainstem.definitions.project import load_definitions
 from mainstem.engine.answers import Answers
+from mainstem.log.late import Ledger
 from mainstem.testing.driver import Driver
 
 pytestmark = pytest.mark.spark
@@ -36,7 +37,8 @@ TOLD = [
 
 def test_explain_says_how_it_is_kept_up_to_date(driver: Driver) -> None:
     """Incremental by which columns, or whole and why."""
-    answers = Answers(driver.spark, driver.connection, SparkSettings())
+    ledger = Ledger(driver.connection, driver.admin)
+    answers = Answers(driver.spark, driver.connection, SparkSettings(), driver.admin, ledger)
     dump = TypeAdapter(Definition).dump_python
     for kind, words, sql in TOLD:
         *sources, made = load_definitions([("case.sql", f"{TABLES}{sql};")])
