@@ -68,7 +68,7 @@ from mainstem.vocabulary import (
 )
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
-_LONGEST_RUN_SECONDS = 300
+_LONGEST_RUN_SECONDS = 900
 _LONGEST_WAIT_SECONDS = 30
 _MOST_PIECES = 3
 
