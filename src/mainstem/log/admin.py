@@ -18,7 +18,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -220,22 +220,22 @@ class Admin:
 
     def begin_offsets(self, topic: str) -> dict[int, int]:
         """The first offset of each partition."""
-        return self._offsets(topic, OffsetSpec.earliest())
+        return self._offsets(topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def end_offsets(self, topic: str, committed: bool = True) -> dict[int, int]:
         """The offset behind the last record of each partition.
 
         With `committed`, behind the last one that no open transaction holds back.
         """
-        return self._offsets(topic, OffsetSpec.latest(), committed)
+        return self._offsets(topic, OffsetSpec.latest(), committed)  # type: ignore[no-untyped-call]
 
     def all_begin_offsets(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
         """The first offsets by topic; a topic that is not there is left out."""
-        return self._offsets_of_all(topics, OffsetSpec.earliest())
+        return self._offsets_of_all(topics, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def all_end_offsets(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
         """The offsets behind the last records by topic; a topic that is not there is left out."""
-        return self._offsets_of_all(topics, OffsetSpec.latest())
+        return self._offsets_of_all(topics, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def offsets_at(self, topic: str, timestamp_ms: int) -> dict[int, int]:
         """The first offset of each partition with that time or a later one; else its end."""

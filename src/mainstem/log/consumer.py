@@ -247,7 +247,7 @@ def to_record(message: Message) -> Record:
         message.key(),
         message.value(),
         message.timestamp()[1],
-        tuple(headers) if headers else (),
+        tuple(headers) if headers else (),  # type: ignore[arg-type]
     )
 
 
