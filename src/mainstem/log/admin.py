@@ -88,12 +88,8 @@ class Admin:
     # -- the cluster
 
     def ping(self, timeout: float = 5.0) -> None:
-        """Return when a broker answers; LOG_UNREACHABLE when none does in time.
-
-        One that its controller has shut out (it slept, say) answers that there is no broker.
-        """
-        if not self._metadata(timeout=timeout).brokers:
-            raise unreachable(self._connection.servers)
+        """Return when a broker answers; LOG_UNREACHABLE when none does in time."""
+        self._metadata(timeout=timeout)
 
     # -- topics
 
@@ -318,12 +314,27 @@ class Admin:
         return sorted(found.partitions)
 
     def _metadata(self, timeout: float | None = None) -> Any:
+        client = self._client
         try:
-            return self._client.list_topics(timeout=timeout or self._timeout)
+            metadata = client.list_topics(timeout=timeout or self._timeout)
         except KafkaException as error:
+            self._begin_anew()
             raise self._translated(error, "to list its topics") from None
         finally:
-            self._client.poll(0)  # hands librdkafka's log lines over
+            client.poll(0)  # hands librdkafka's log lines over
+        if not metadata.brokers:  # a broker that its controller has shut out: it slept, say
+            self._begin_anew()
+            raise unreachable(self._connection.servers)
+        return metadata
+
+    def _begin_anew(self) -> None:
+        """Use new clients: one that saw no broker for a moment may never find one again.
+
+        (confluentinc/librdkafka#5301)
+        """
+        with self._groups_lock:
+            self._client = AdminClient(self._connection.client())
+            self._groups.clear()
 
     def _configs(self, names: list[str]) -> dict[str, dict[str, str]]:
         """Settings of these topics; one that is deleted meanwhile is left out."""

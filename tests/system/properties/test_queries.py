@@ -20,7 +20,7 @@ import pytest
 from mainstem.log.admin import Admin
 from mainstem.testing.driver import Driver, Event
 
-QUERIES = int(os.environ.get("MAINSTEM_QUERIES") or 22)
+QUERIES = int(os.environ.get("MAINSTEM_QUERIES") or 11)
 TOGETHER = 22
 EVENTS = 60
 COLUMNS = "g INT, n INT, d DECIMAL(10,2), b BOOLEAN, t STRING, ts TIMESTAMP"

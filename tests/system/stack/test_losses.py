@@ -25,9 +25,10 @@ def visits(shop):
 
 
 def test_a_broker_that_does_not_answer(visits):
-    """It is stopped, not dead, so that it stays away for as long as the test needs."""
-    broker = visits.up.server("broker")
-    broker.send_signal(signal.SIGSTOP)
+    """It is dead, and who would start it again sleeps for as long as the test needs."""
+    supervisor = visits.up.process
+    supervisor.send_signal(signal.SIGSTOP)
+    visits.up.server("broker").kill()
     answers: list[httpx2.Response] = []
 
     def write() -> None:
@@ -49,7 +50,7 @@ def test_a_broker_that_does_not_answer(visits):
         assert "does not answer" in failed.out
         writer.join(45)
     finally:
-        broker.send_signal(signal.SIGCONT)
+        supervisor.send_signal(signal.SIGCONT)
     [refused] = answers
     assert refused.status_code == 503, refused.text
     assert refused.json()["title"] == "LOG_UNREACHABLE" and refused.json()["hint"]
