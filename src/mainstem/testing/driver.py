@@ -69,7 +69,8 @@ from mainstem.vocabulary import (
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _LONGEST_RUN_SECONDS = 900
-_LONGEST_WAIT_SECONDS = 30
+_LONGEST_WAIT_SECONDS = 120
+_AT_ONCE = 4
 _MOST_PIECES = 3
 
 
@@ -214,10 +215,11 @@ class Driver:
     def run(self) -> None:
         """Runs every flow over all that is there and waits for its end, upstream first.
 
-        Flows that do not wait for each other run side by side.
+        Flows that do not wait for each other run side by side, a few at a time.
         """
         for level in self._levels():
-            self._run_together(level)
+            for first in range(0, len(level), _AT_ONCE):
+                self._run_together(level[first : first + _AT_ONCE])
             for entry in level:
                 self._settle(entry.definition.topic)
                 for source in self._inputs(entry.definition):
