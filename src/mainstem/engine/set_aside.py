@@ -49,7 +49,8 @@ def left_out(
     end = admin.end_offsets(QUARANTINE_TOPIC, committed=False)
     for records in read_range(connection, QUARANTINE_TOPIC, begin, end):
         for record in records:
-            facts = {name: (value or b"").decode() for name, value in record.headers}
+            # what the record itself had in headers may be no text
+            facts = {n: (value or b"").decode("utf-8", "replace") for n, value in record.headers}
             if wanted.items() <= facts.items():
                 found.setdefault(int(facts["partition"]), set()).add(int(facts["offset"]))
     return {partition: frozenset(offsets) for partition, offsets in found.items()}
