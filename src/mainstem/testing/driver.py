@@ -35,7 +35,6 @@ from mainstem.catalog.plan import (
 from mainstem.config import SparkSettings
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, InsertValues, Kind, Query
-from mainstem.definitions.patterns import TopicPattern
 from mainstem.definitions.project import load_definitions
 from mainstem.definitions.python_functions import load_functions
 from mainstem.definitions.resolve import order
@@ -53,9 +52,9 @@ from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
-from mainstem.log.late import Ledger
 from mainstem.log.producer import Outgoing, Producer
 from mainstem.testing.batch import Pair, batch_answer
+from mainstem.testing.case_log import CaseLedger, Facts
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import (
     LATE_TOPIC,
@@ -110,7 +109,7 @@ class Driver:
 
     def __post_init__(self) -> None:
         self._settings = SparkSettings()
-        self._ledger = _CaseLedger(self.connection, self.admin, self.prefix)
+        self._ledger = CaseLedger(self.connection, self.admin, self.prefix)
         self._answers = Answers(
             self.spark, self.connection, self._settings, self.admin, self._ledger
         )
@@ -147,7 +146,7 @@ class Driver:
             self.catalog,
             definitions,
             analyser=self,
-            facts=_Facts(self.admin),
+            facts=Facts(self.admin),
             origin=Origin.PROJECT,
             drop_missing=drop_missing,
             functions=known,
@@ -465,41 +464,6 @@ class Driver:
             for topic in there
             for partition, end in report.end[topic].items()
         )
-
-
-class _CaseLedger(Ledger):
-    """The ledger of late data without what other cases have left in it."""
-
-    def __init__(self, connection: Connection, admin: Admin, prefix: str) -> None:
-        super().__init__(connection, admin)
-        self._prefix = prefix
-
-    def mine(self, document: Mapping[str, Any]) -> bool:
-        """True for entries of this case's topics."""
-        return str(document.get("topic", self._prefix)).startswith(self._prefix)
-
-
-class _Facts:
-    """What the planner asks of the log."""
-
-    def __init__(self, admin: Admin) -> None:
-        self._admin = admin
-
-    def records(self, topic: str) -> int | None:
-        """How many records a topic holds; None when there is none."""
-        if self._admin.topic(topic) is None:
-            return None
-        begin, end = self._admin.begin_offsets(topic), self._admin.end_offsets(topic)
-        return sum(end[p] - begin[p] for p in end)
-
-    def partitions(self, topic: str) -> int | None:
-        """How many partitions a topic has; None when there is none."""
-        info = self._admin.topic(topic)
-        return None if info is None else info.partitions
-
-    def matching(self, pattern: TopicPattern) -> list[str]:
-        """The topics that a pattern stands for."""
-        return self._admin.matching(pattern)
 
 
 def _wildcard(entry: Entry) -> bool:

@@ -1,0 +1,46 @@
+"""The log as one case sees it: its own late records, and the facts that a planner asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mainstem.definitions.patterns import TopicPattern
+from mainstem.log.admin import Admin
+from mainstem.log.connection import Connection
+from mainstem.log.late import Ledger
+
+
+class CaseLedger(Ledger):
+    """The ledger of late data without what other cases have left in it."""
+
+    def __init__(self, connection: Connection, admin: Admin, prefix: str) -> None:
+        super().__init__(connection, admin)
+        self._prefix = prefix
+
+    def mine(self, document: Mapping[str, Any]) -> bool:
+        """True for entries of this case's topics."""
+        return str(document.get("topic", self._prefix)).startswith(self._prefix)
+
+
+class Facts:
+    """What the planner asks of the log."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def records(self, topic: str) -> int | None:
+        """How many records a topic holds; None when there is none."""
+        if self._admin.topic(topic) is None:
+            return None
+        begin, end = self._admin.begin_offsets(topic), self._admin.end_offsets(topic)
+        return sum(end[p] - begin[p] for p in end)
+
+    def partitions(self, topic: str) -> int | None:
+        """How many partitions a topic has; None when there is none."""
+        info = self._admin.topic(topic)
+        return None if info is None else info.partitions
+
+    def matching(self, pattern: TopicPattern) -> list[str]:
+        """The topics that a pattern stands for."""
+        return self._admin.matching(pattern)
