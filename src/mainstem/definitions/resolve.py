@@ -130,6 +130,15 @@ def _table_key(
     columns: Mapping[str, str],
 ) -> tuple[str, ...]:
     """The key of a table whose text names none: all columns of DISTINCT, or that of its table."""
+    if query.python is not None:
+        if query.row_key is not None:
+            return query.row_key
+        raise MainstemError(
+            "MISSING_PRIMARY_KEY",
+            location=definition.location,
+            name=definition.name,
+            advice='Say which columns tell its rows apart: @table(primary_key="...").',
+        )
     parsed = reparse(query)
     tree = parsed.tree
     if one_row(parsed):
@@ -214,7 +223,7 @@ def _check_output(definition: Definition, query: Query, column: Column) -> None:
 
 def _check_aliases(query: Query, inputs: Sequence[Definition]) -> None:
     """Refuse GROUP BY of an alias that is an input column, too: Spark groups by the column."""
-    if not query.aggregates:
+    if not query.aggregates or query.python is not None:
         return
     columns = {c.name.lower() for definition in inputs for c in definition.columns}
     for alias in shape_of(reparse(query)).aliases:

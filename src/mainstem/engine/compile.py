@@ -26,11 +26,12 @@ from mainstem.engine.decode import (
 )
 from mainstem.engine.function_arguments import check_arguments
 from mainstem.engine.functions import register
+from mainstem.engine.pipelines import call_pipeline
 from mainstem.engine.set_aside import Excluded
 from mainstem.engine.spark_errors import query_error
 from mainstem.engine.streamed import as_streamed, metadata_needed, patient
 from mainstem.log.connection import Connection
-from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, Column, Offsets
+from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, RESERVED_COLUMNS, Column, Offsets
 
 
 def flow_session(spark: SparkSession, shuffle_partitions: int) -> SparkSession:
@@ -72,7 +73,11 @@ def compile_stream(
             observed=not realtime,
             excluded=excluded or {},
         )
-        read_stream(session, source, intake).createOrReplaceTempView(_view(source))
+        given = read_stream(session, source, intake)
+        if query.python is not None:
+            # a function takes all the columns that there are: it gets none that it does not name
+            given = given.drop(*set(RESERVED_COLUMNS).difference(query.columns_read))
+        given.createOrReplaceTempView(_view(source))
     rows = as_streamed(definition, query, lambda text: run_query(session, text, metadata))
     if excluded is None:
         check_arguments(rows, query)
@@ -180,6 +185,8 @@ def run_query(
 
     `metadata` are the metadata columns that the inputs have; by default, those that it mentions.
     """
+    if query.python is not None:
+        return call_pipeline(session, query)
     text = query.text
     if any("." in name for name in query.inputs):
         # a temporary view has no database: a dotted name must be one quoted word
