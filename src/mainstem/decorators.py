@@ -1,4 +1,4 @@
-"""`@stream`, `@table`, `@function`, `@stateful`, `@on`: marks of a project's Python functions.
+"""`@stream`, `@table`, `@sink`, `@function`, `@stateful`, `@on`: marks of Python functions.
 
 The mark changes nothing: the function stays what it was, to be called in tests and notebooks.
 Mainstem reads the signature from the source text and runs the function in the engine.
@@ -86,6 +86,40 @@ def table(marked: F | None = None, /, **options: Unpack[TableOptions]) -> F | Ca
     @table(primary_key="country")
     def per_country(orders: DataFrame) -> DataFrame:
         return orders.groupBy("country").agg(F.sum("amount").alias("total"))
+    """
+    return (lambda plain: plain) if marked is None else marked
+
+
+class SinkOptions(TypedDict, total=False):
+    """What `@sink` takes."""
+
+    name: str
+    inputs: Mapping[str, str]
+    topic: str
+    partitions: int
+    retention: str
+    trigger: str
+    start: Literal["earliest", "latest"]
+    comment: str
+
+
+@overload
+def sink(marked: F, /) -> F: ...
+
+
+@overload
+def sink(**options: Unpack[SinkOptions]) -> Callable[[F], F]: ...
+
+
+def sink(marked: F | None = None, /, **options: Unpack[SinkOptions]) -> F | Callable[[F], F]:
+    """Have a function of `pipeline/*.py` called with the rows of each micro-batch, at least once.
+
+    @sink
+    def to_lake(big_orders: DataFrame) -> None:
+        big_orders.write.mode("append").parquet("s3a://lake/big_orders")
+
+    It makes a stream of receipts of its name: `batch` and `records`. When it raises, it is called
+    again with the same rows.
     """
     return (lambda plain: plain) if marked is None else marked
 

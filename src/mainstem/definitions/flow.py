@@ -16,6 +16,7 @@ from mainstem.definitions.model import Definition, Flavour, FlowKind, Kind, Lane
 from mainstem.definitions.pipelines import check_pipeline
 from mainstem.definitions.query import one_row, parameters
 from mainstem.definitions.relations import relations
+from mainstem.definitions.sinks import check_sink
 from mainstem.definitions.stateful import check_stateful
 from mainstem.definitions.stream_rules import check_no_stream_options, check_stream_flow
 from mainstem.definitions.table_rules import check_table_flow
@@ -68,6 +69,9 @@ def check_flow(definition: Definition, inputs: Sequence[Definition]) -> None:
         return
     if definition.handler is not None:
         check_handler(definition, definition.handler, inputs)
+        return
+    if definition.sink is not None:
+        check_sink(definition, inputs)
         return
     kind = flow_kind(inputs)
     if definition.query.python is not None:

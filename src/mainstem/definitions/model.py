@@ -55,6 +55,8 @@ class Flavour(StrEnum):
     """Once per record or batch of records, for what it does; no SQL calls it."""
     PIPELINE = "pipeline"
     """With the whole of its inputs as DataFrames; gives a DataFrame. Makes a stream or a table."""
+    SINK = "sink"
+    """Once per micro-batch, with its rows as a DataFrame, for what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,8 @@ class Definition:
     """The Python function that makes the rows from those of the query."""
     handler: Handler | None = None
     """The Python function that is called for the rows of the query."""
+    sink: FunctionDefinition | None = None
+    """The Python function that is called with the rows of each micro-batch."""
     comment: str | None = None
 
     @property
@@ -233,9 +237,9 @@ class Definition:
 
     @property
     def made_by(self) -> FunctionDefinition | None:
-        """The Python function that is called for each record of the input, if that is how."""
+        """The Python function that is called for the records of the input, if that is how."""
         how = self.stateful or self.handler
-        return None if how is None else how.function
+        return self.sink if how is None else how.function
 
     @property
     def derived(self) -> bool:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
-import copy
-import re
 from collections.abc import Sequence
-from typing import Any
 
 from mainstem.definitions.event_time import read_event_time
+from mainstem.definitions.frame_marks import (
+    FRAME,
+    constant_of,
+    given_of,
+    inputs_of,
+    metadata_of,
+    options_of,
+    unmarked,
+)
 from mainstem.definitions.lexer import Source
 from mainstem.definitions.model import (
     Definition,
@@ -20,21 +26,13 @@ from mainstem.definitions.model import (
     Parameter,
     Query,
 )
-from mainstem.definitions.names import check_object_name, plain_name
-from mainstem.definitions.options import Option, settings
+from mainstem.definitions.names import check_object_name
+from mainstem.definitions.options import settings
 from mainstem.definitions.python_source import PythonSource, narrowed, version_of
 from mainstem.definitions.python_streams import marked_functions
 from mainstem.errors import MainstemError
-from mainstem.vocabulary import RESERVED_COLUMNS
 
 MARKS = {"mainstem.stream": Kind.STREAM, "mainstem.table": Kind.TABLE}
-_FRAME = "dataframe"
-_SHAPE = (
-    "Write def name(orders: DataFrame, customers: DataFrame) -> DataFrame: a parameter is named "
-    'after the stream or table that it reads; for others use inputs={"orders": "shop.orders"}.'
-)
-_OPTIONS = "Options are written out: texts, numbers, True, and lists of texts."
-_WORD = re.compile(r"\w+")
 _WRITES = ("writeStream", "writeTo")
 
 
@@ -93,14 +91,14 @@ def refusal(definition: Definition, what: str, advice: str) -> MainstemError:
 
 def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr, kind: Kind) -> Definition:
     text = Source(source.text, source.file)
-    given = _given(source, mark)
-    read = _inputs(source, node, given.pop("inputs", None))
+    given = given_of(source, mark)
+    read = inputs_of(source, node, given.pop("inputs", None))
     name, name_at = node.name, source.offset(node)
     if (named := given.pop("name", None)) is not None:
-        name, name_at = _constant(source, named, str), source.offset(named.value)
+        name, name_at = constant_of(source, named, str), source.offset(named.value)
     check_object_name(text, name, name_at)
     final = given.pop("final", None)
-    options = _options(source, kind, given)
+    options = options_of(source, kind, given)
     fields = settings(text, options, kind, derived=True)
     fields |= read_event_time(text, options, fields.pop("event_time", None))
     key: tuple[str, ...] = fields.pop("key", ())
@@ -113,12 +111,12 @@ def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr, kind: Kin
     function = FunctionDefinition(
         name=node.name,
         flavour=Flavour.PIPELINE,
-        parameters=tuple(Parameter(parameter, _FRAME) for parameter in read),
-        returns=_FRAME,
+        parameters=tuple(Parameter(parameter, FRAME) for parameter in read),
+        returns=FRAME,
         nullable=False,
         source=source.excerpt(needed),
         location=source.location(node),
-        version=version_of(narrowed([_unmarked(s, node, mark) for s in needed])),
+        version=version_of(narrowed([unmarked(s, node, mark) for s in needed])),
     )
     words = source.excerpt([node]).strip()
     query = Query(
@@ -126,7 +124,7 @@ def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr, kind: Kin
         canonical=f"{function.signature} {', '.join(read.values())} {function.version}",
         inputs=tuple(read.values()),
         location=function.location,
-        columns_read=("*", *_metadata(needed)),
+        columns_read=("*", *metadata_of(needed)),
         python=function,
     )
     return Definition(
@@ -137,102 +135,9 @@ def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr, kind: Kin
         text=words,
         key=key,
         query=query,
-        final=final is not None and _constant(source, final, bool),
+        final=final is not None and constant_of(source, final, bool),
         **fields,
     )
-
-
-def _given(source: PythonSource, mark: ast.expr) -> dict[str, ast.keyword]:
-    if not isinstance(mark, ast.Call):
-        return {}
-    if mark.args:
-        raise source.error(mark, "options have names", _OPTIONS)
-    found: dict[str, ast.keyword] = {}
-    for keyword in mark.keywords:
-        if keyword.arg is None:
-            raise source.error(keyword.value, "options behind ** cannot be read", _OPTIONS)
-        found[keyword.arg] = keyword
-    return found
-
-
-def _inputs(
-    source: PythonSource, node: ast.FunctionDef, renamed: ast.keyword | None
-) -> dict[str, str]:
-    """Parameter -> the stream or table that it reads."""
-    given = node.args
-    plain = [*given.posonlyargs, *given.args]
-    others = (given.vararg, given.kwarg, *given.kwonlyargs, *given.defaults)
-    if not plain or any(part is not None for part in others):
-        raise source.error(node, f'"{node.name}" does not take DataFrames', _SHAPE)
-    names: dict[str, str] = {}
-    if renamed is not None:
-        if not isinstance(renamed.value, ast.Dict):
-            raise source.error(renamed.value, "inputs is not understood", _SHAPE)
-        for key, value in zip(renamed.value.keys, renamed.value.values, strict=True):
-            match key, value:
-                case ast.Constant(str(parameter)), ast.Constant(str(name)) if plain_name(name):
-                    names[parameter] = name
-                case _:
-                    raise source.error(value, "inputs is not understood", _SHAPE)
-    for parameter in names:
-        if parameter not in (argument.arg for argument in plain):
-            raise source.error(node, f'"{node.name}" has no parameter "{parameter}"', _SHAPE)
-    read = {argument.arg: names.get(argument.arg, argument.arg) for argument in plain}
-    if len({name.lower() for name in read.values()}) < len(read):
-        advice = "Use the one parameter as often as you need it, each time under another .alias()."
-        raise source.error(node, f'"{node.name}" has two parameters for one input', advice)
-    return read
-
-
-def _options(source: PythonSource, kind: Kind, given: dict[str, ast.keyword]) -> dict[str, Option]:
-    options: dict[str, Option] = {}
-    for name, keyword in given.items():
-        known = "key" if name == "primary_key" and kind is Kind.TABLE else name
-        if known in options:
-            raise source.error(keyword.value, "key and primary_key are given", "Give one of them.")
-        place = source.offset(keyword.value)
-        options[known] = Option(_text(source, keyword.value), source.offset(keyword), place)
-    return options
-
-
-def _text(source: PythonSource, value: ast.expr) -> str:
-    """An option's value as it would stand in WITH (...)."""
-    match value:
-        case ast.Constant(value=str(text)):
-            return text
-        case ast.Constant(value=int(number)) if not isinstance(number, bool):
-            return str(number)
-        case ast.List(elts=parts) | ast.Tuple(elts=parts) if parts:
-            return ", ".join(_text(source, part) for part in parts)
-    raise source.error(value, "the value of an option cannot be read", _OPTIONS)
-
-
-def _constant(source: PythonSource, keyword: ast.keyword, kind: type) -> Any:
-    match keyword.value:
-        case ast.Constant(value=value) if type(value) is kind:
-            return value
-    raise source.error(keyword.value, f"{keyword.arg} is not understood", _OPTIONS)
-
-
-def _unmarked(statement: ast.stmt, node: ast.FunctionDef, mark: ast.expr) -> ast.stmt:
-    """The function without its mark: options are no part of what it does."""
-    if statement is not node:
-        return statement
-    plain = copy.copy(node)
-    plain.decorator_list = [d for d in node.decorator_list if d is not mark]
-    return plain
-
-
-def _metadata(statements: Sequence[ast.stmt]) -> list[str]:
-    """The metadata columns that the text mentions, in a string or as an attribute."""
-    words = set[str]()
-    for inner in (inner for statement in statements for inner in ast.walk(statement)):
-        match inner:
-            case ast.Constant(value=str(text)):
-                words |= set(RESERVED_COLUMNS).intersection(_WORD.findall(text))
-            case ast.Attribute(attr=name) if name in RESERVED_COLUMNS:
-                words.add(name)
-    return sorted(words)
 
 
 def _check_writes(source: PythonSource, statements: Sequence[ast.stmt]) -> None:

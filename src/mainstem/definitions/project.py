@@ -17,6 +17,7 @@ from mainstem.definitions.python_functions import (
 )
 from mainstem.definitions.python_source import PythonSource
 from mainstem.definitions.python_streams import marked_functions
+from mainstem.definitions.sinks import SINK_MARK, read_sinks
 from mainstem.definitions.stateful import read_stateful
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import SourceLocation
@@ -66,13 +67,13 @@ def load_definitions(
     for file, text in files:
         if is_functions_file(file):
             source = PythonSource(file, text)
-            _check_marks(source, MARKS, PIPELINE_FOLDER)
+            _check_marks(source, (*MARKS, SINK_MARK), PIPELINE_FOLDER)
             found = [*read_stateful(source), *read_handlers(source)]
         elif file.endswith(".py"):
             source = PythonSource(file, text)
             _check_marks(source, _FUNCTION_MARKS, FUNCTIONS_FOLDER)
             check_imports(source, {PIPELINE_FOLDER, FUNCTIONS_FOLDER})
-            found = read_pipelines(source)
+            found = [*read_pipelines(source), *read_sinks(source)]
         else:
             found = [_definition(statement) for statement in parse(text, file, functions)]
         for definition in found:

@@ -29,6 +29,7 @@ from mainstem.engine.late import LateKeeper
 from mainstem.engine.pacing import Pacer
 from mainstem.engine.passed import Passed
 from mainstem.engine.set_aside import left_out
+from mainstem.engine.sink import SinkCalls
 from mainstem.engine.table_changes import TableChanges
 from mainstem.engine.table_flow import Recomputation
 from mainstem.engine.tables import Tables
@@ -151,6 +152,9 @@ def _run(
                 )
                 rows = handler.read(session, definition.start, limit)
                 return _Run(rows, Split.BY_STATE, calling=handler)
+            if definition.sink is not None:
+                rows = _stream_of(session, definition, query, inputs, connection, limit)
+                return _Run(rows, Split.WHOLE, SinkCalls(entry, definition.sink))
             excluded = left_out(entry, inputs, connection, machinery.admin)
             rows = compile_stream(session, definition, inputs, connection, limit, excluded)
             split = Split.BY_STATE if keeps_state(definition, inputs) else Split.BY_INPUT

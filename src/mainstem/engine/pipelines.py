@@ -1,6 +1,7 @@
 """Calls a `@stream` or `@table` function with its inputs: what it returns is the query's answer.
 
-This is the one place where the engine's driver runs a user's code: a DataFrame exists nowhere else.
+Functions over DataFrames are the one kind of user's code that the engine's own process runs (those
+of `sink`, too): a DataFrame exists nowhere else.
 The function is called when it is planned and when its flow starts (over tables, for each batch).
 """
 
@@ -28,7 +29,7 @@ def call_pipeline(session: SparkSession, query: Query) -> DataFrame:
     """What the query's function makes of the session's views of its inputs."""
     function = query.python
     assert function is not None
-    call = _loaded(function)
+    call = load_here(function)
     frames = [
         session.table(f"`{name}`").alias(parameter.name)
         for name, parameter in zip(query.inputs, function.parameters, strict=True)
@@ -39,9 +40,9 @@ def call_pipeline(session: SparkSession, query: Query) -> DataFrame:
     except MainstemError:
         raise
     except PySparkException as error:
-        raise query_error(error, replace(query, location=_line(error, function))) from None
+        raise query_error(error, replace(query, location=line_of(error, function))) from None
     except USER_ERRORS as error:
-        problem, place = problem_of(error), _line(error, function)
+        problem, place = problem_of(error), line_of(error, function)
         raise _failed(function, problem, place) from None
     finally:
         started = [query for query in session.streams.active if query.id not in running]
@@ -57,7 +58,8 @@ def call_pipeline(session: SparkSession, query: Query) -> DataFrame:
     return rows
 
 
-def _loaded(function: FunctionDefinition) -> Callable[..., Any]:
+def load_here(function: FunctionDefinition) -> Callable[..., Any]:
+    """The function itself, in this process."""
     try:
         call = load(function)
     except RuntimeError as error:
@@ -78,7 +80,7 @@ def _failed(
     )
 
 
-def _line(error: BaseException, function: FunctionDefinition) -> SourceLocation:
+def line_of(error: BaseException, function: FunctionDefinition) -> SourceLocation:
     """The last line of the user's file that was running."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename == function.location.file and frame.lineno is not None:

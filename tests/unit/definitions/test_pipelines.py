@@ -2,13 +2,14 @@
 
 import pytest
 
-from mainstem import stream, table
+from mainstem import sink, stream, table
 from mainstem.definitions.model import Definition, Flavour, Kind
 from mainstem.definitions.project import load_definitions
+from mainstem.definitions.sinks import RECEIPTS
 from mainstem.errors import MainstemError
 
 HEAD = """\
-from mainstem import stream, table
+from mainstem import sink, stream, table
 from pyspark.sql import DataFrame, functions as F
 
 LEAST = 100
@@ -108,6 +109,9 @@ SECOND = "@table\ndef second(big: DataFrame) -> DataFrame:\n    return big.selec
         ("@stream\ndef f(o):\n    o.write.csv('x')\n", "8:5", "INVALID_FUNCTION"),
         ("from mainstem import on\n@on('x')\ndef f(o): ...\n", "8:1", "INVALID_FUNCTION"),
         ("from functions.a import b\n", "6:1", "INVALID_FUNCTION"),
+        ("@sink\ndef f(a, b): ...\n", "7:1", "INVALID_FUNCTION"),
+        ('@sink(watermark="1 s")\ndef f(a): ...\n', "6:7", "UNKNOWN_OPTION"),
+        ('@sink(start="soon")\ndef f(a): ...\n', "6:13", "INVALID_OPTION"),
     ],
 )
 def test_what_cannot_be_read_is_refused_at_its_place(text: str, place: str, code: str) -> None:
@@ -133,9 +137,20 @@ def test_names_are_shared_with_sql() -> None:
 TWICE = "def orders(raw: DataFrame) -> DataFrame:\n    return raw\n"
 
 
+def test_a_sink_may_write_and_leaves_receipts() -> None:
+    body = "def lake(o: DataFrame) -> None:\n    o.where('_offset > 1').write.parquet('x')\n"
+    [found] = read('@sink(inputs={"o": "shop.orders"}, start="latest")\n' + body)
+    assert (found.name, found.kind, found.start) == ("lake", Kind.STREAM, "latest")
+    assert found.query is not None and found.sink is not None and found.made_by is found.sink
+    assert found.query.inputs == ("shop.orders",)
+    assert found.query.columns_read == ("*", "_offset")
+    assert (found.sink.flavour, found.sink.returns) == (Flavour.SINK, RECEIPTS)
+
+
 def test_marks_change_nothing() -> None:
     def plain(rows: list[int]) -> list[int]:
         return rows[:1]
 
     assert stream(plain) is plain
     assert table(primary_key="id")(plain)([1, 2]) == [1]
+    assert sink(start="latest")(plain) is plain
