@@ -147,7 +147,8 @@ def _group_key(
     columns = _carried(above, parts, top)
     for number, group in enumerate(groups):
         if number not in columns.values():
-            named = group.name() if hasattr(group, "name") else group.sql()
+            plain = name_of(group) == "AttributeReference"
+            named = group.name() if plain else group.sql()
             raise MainstemError(
                 "MISSING_PRIMARY_KEY",
                 location=definition.location,
