@@ -78,14 +78,12 @@ def check_pipeline(definition: Definition, kind: FlowKind, inputs: Sequence[Defi
             )
 
 
-def refusal(definition: Definition, what: str, advice: str) -> MainstemError:
+def refusal(
+    definition: Definition, what: str, advice: str, where: str = "a function over DataFrames"
+) -> MainstemError:
     """NOT_SUPPORTED at the function."""
     return MainstemError(
-        "NOT_SUPPORTED",
-        location=definition.location,
-        what=what,
-        where="a function over DataFrames",
-        advice=advice,
+        "NOT_SUPPORTED", location=definition.location, what=what, where=where, advice=advice
     )
 
 

@@ -195,11 +195,13 @@ def unknown_relation(query: Query, name: str, known: Iterable[str]) -> MainstemE
 
 def _check_output(definition: Definition, query: Query, column: Column) -> None:
     if column.name.lower() in RESERVED_COLUMNS:
+        how = f'leave it out with .drop("{column.name}"), or rename it' if query.python else ""
         raise MainstemError(
             "RESERVED_NAME",
             location=query.location,
             name=column.name,
-            advice="Every stream has a column of this name already; give it another with AS.",
+            advice="Every stream has a column of this name already; "
+            f"{how or 'give it another with AS'}.",
         )
     if column.name.lower().startswith(HIDDEN_PREFIX):
         raise MainstemError(

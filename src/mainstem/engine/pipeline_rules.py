@@ -21,6 +21,7 @@ from mainstem.engine.pipeline_shape import (
     STATEFUL,
     Step,
     check_functions,
+    is_many_groupings,
     row_key,
     steps_of,
     with_shape,
@@ -60,6 +61,7 @@ _WORDS = {
     "Union": "union",
 }
 _WHOLE = "A flow never sees the whole stream; do this in a @table over the result."
+_STREAMS = "a function over streams"
 _PER_RECORD = "Make a @stream of the join first, and a second definition over that one."
 
 
@@ -106,7 +108,10 @@ def _check_stream(top: Step, definition: Definition) -> None:
     steps = list(top.walk())
     for step in steps:
         if step.kind not in _ROW_BY_ROW | STATEFUL | {"Union"}:
-            raise refusal(definition, _WORDS.get(step.kind, step.kind), _WHOLE)
+            raise refusal(definition, _words(step), _WHOLE, _STREAMS)
+        if is_many_groupings(step):
+            advice = "Group by columns; make a table for each grouping."
+            raise refusal(definition, "cube, rollup or grouping sets", advice, _STREAMS)
     levels = [step for step in steps if step.kind == "Aggregate"]
     if definition.final and not levels:
         advice = 'Leave it out, or group by a window: groupBy(F.window("at", "1 minute")).'
@@ -134,7 +139,7 @@ def _check_changing(top: Step, definition: Definition, levels: Sequence[Step]) -
     step = top
     while step.kind != "Aggregate":
         if step.kind not in ("Project", "SubqueryAlias", "View"):
-            what = "a filter" if step.kind == "Filter" else _WORDS.get(step.kind, step.kind)
+            what = "a filter" if step.kind == "Filter" else _words(step)
             raise refusal(
                 definition,
                 f"{what} over an aggregate that is written at every change",
@@ -175,7 +180,9 @@ def _check_enrich(top: Step, definition: Definition, inputs: Sequence[Definition
         if step.kind == "Join":
             _check_side(step, parts[0] is step.below[0], definition)
         elif step.kind not in _ROW_BY_ROW or len(step.below) != 1:
-            raise refusal(definition, _WORDS.get(step.kind, step.kind), _PER_RECORD)
+            raise refusal(
+                definition, _words(step), _PER_RECORD, "a function over a stream and tables"
+            )
         [step] = parts
     _check_choice(top, definition)
 
@@ -197,6 +204,10 @@ def _check_table(top: Step, definition: Definition) -> None:
         if step.kind == "Sample":
             raise refusal(definition, "sample", "Leave it out: any rows may be the chosen ones.")
     _check_choice(top, definition)
+
+
+def _words(step: Step) -> str:
+    return _WORDS.get(step.kind, step.kind)
 
 
 def _check_choice(step: Step, definition: Definition) -> None:

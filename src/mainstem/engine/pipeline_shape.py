@@ -15,6 +15,7 @@ from mainstem.engine.plans import each, name_of
 from mainstem.errors import MainstemError
 
 INPUT = "Input"
+_GROUPING_ID = "spark_grouping_id"
 STATEFUL = {"Aggregate", "Join", "Deduplicate", "DeduplicateWithinWatermark", "Distinct"}
 SAME_ROWS = {
     "Filter",
@@ -74,7 +75,7 @@ def row_key(
     """The columns that tell the rows of a table apart; None when the plan does not say."""
     above, base = _down_to_rows(top)
     match base.kind:
-        case "Aggregate":
+        case "Aggregate" if not is_many_groupings(base):
             return _group_key(above, base, top, definition)
         case "Deduplicate":
             parts = {_id(key): number for number, key in enumerate(each(base.node.keys()))}
@@ -90,6 +91,14 @@ def row_key(
     columns = _carried(above, parts, top)
     whole = set(columns.values()) == set(parts.values())
     return tuple(columns) if whole else None
+
+
+def is_many_groupings(step: Step) -> bool:
+    """True for an aggregate by cube, rollup or grouping sets."""
+    return step.kind == "Aggregate" and any(
+        name_of(group) == "AttributeReference" and group.name() == _GROUPING_ID
+        for group in each(step.node.groupingExpressions())
+    )
 
 
 def check_functions(top: Step, definition: Definition) -> None:

@@ -24,6 +24,9 @@ from mainstem.engine.spark_errors import flow_error, query_error
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import SourceLocation
 
+_RUNS = "must be executed with writeStream.start()"
+"""What Spark says to `count`, `collect` and others over a stream."""
+
 
 def call_pipeline(session: SparkSession, query: Query) -> DataFrame:
     """What the query's function makes of the session's views of its inputs."""
@@ -40,6 +43,8 @@ def call_pipeline(session: SparkSession, query: Query) -> DataFrame:
     except MainstemError:
         raise
     except PySparkException as error:
+        if _RUNS in str(error):  # Spark has no condition for it
+            raise _failed(function, "it asks for rows", line_of(error, function)) from None
         raise query_error(error, replace(query, location=line_of(error, function))) from None
     except USER_ERRORS as error:
         problem, place = problem_of(error), line_of(error, function)

@@ -34,7 +34,7 @@ def check_streaming(definition: Definition, inputs: Sequence[Definition], rows: 
         return
     if query.python is not None:
         advice = _advice(definition, inputs)
-        raise refusal(definition, f"this DataFrame ({problem.rstrip('.')})", advice)
+        raise refusal(definition, f"this DataFrame ({problem.rstrip('.;')})", advice)
     if definition.final:
         what = "EMIT FINAL without a window over the event time"
         advice = _WINDOW.format(time=event_time_of(inputs[0]))
@@ -60,6 +60,8 @@ def _advice(definition: Definition, inputs: Sequence[Definition]) -> str:
         return f"Keep the event time among the columns: {time}."
     if definition.query is not None and definition.query.joins:
         return "Bound the times of the streams in the join's condition, and give each a watermark."
+    if definition.query is not None and definition.query.aggregates:
+        return "Change the aggregate; or use final=True, which writes a row when its window closes."
     return "Make the first part a @stream or @table of its own, and the rest over that one."
 
 
