@@ -80,7 +80,7 @@ def inspected(definition: Definition, inputs: Sequence[Definition], rows: DataFr
         case FlowKind.ENRICH:
             _check_enrich(top, definition, inputs)
         case FlowKind.TABLE:
-            _check_table(top, definition)
+            _check_choice(top, definition)
     key = row_key(top, definition, inputs) if definition.kind is Kind.TABLE else None
     return replace(query, row_key=key)
 
@@ -199,19 +199,14 @@ def _check_side(join: Step, left: bool, definition: Definition) -> None:
         )
 
 
-def _check_table(top: Step, definition: Definition) -> None:
-    for step in top.walk():
-        if step.kind == "Sample":
-            raise refusal(definition, "sample", "Leave it out: any rows may be the chosen ones.")
-    _check_choice(top, definition)
-
-
 def _words(step: Step) -> str:
     return _WORDS.get(step.kind, step.kind)
 
 
 def _check_choice(step: Step, definition: Definition) -> None:
-    """Refuse a limit of rows in no order."""
+    """Refuse rows that chance chooses: a sample, a limit of rows in no order."""
+    if step.kind == "Sample":
+        raise refusal(definition, "sample", "Leave it out: any rows may be the chosen ones.")
     below = step
     while below.kind in _ORDERED:
         [below] = below.below

@@ -1,8 +1,8 @@
 """Calls a `@stream` or `@table` function with its inputs: what it returns is the query's answer.
 
 Functions over DataFrames are the one kind of user's code that the engine's own process runs (those
-of `sink`, too): a DataFrame exists nowhere else.
-The function is called when it is planned and when its flow starts (over tables, for each batch).
+of `sink`, too): a DataFrame exists nowhere else. This one is called when it is planned and when its
+flow starts (over tables, for each batch).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def call_pipeline(session: SparkSession, query: Query) -> DataFrame:
         session.table(f"`{name}`").alias(parameter.name)
         for name, parameter in zip(query.inputs, function.parameters, strict=True)
     ]
-    running = {query.id for query in session.streams.active}
+    running = {active.id for active in session.streams.active}
     try:
         rows = call(*frames)
     except MainstemError:
@@ -50,7 +50,7 @@ def call_pipeline(session: SparkSession, query: Query) -> DataFrame:
         problem, place = problem_of(error), line_of(error, function)
         raise _failed(function, problem, place) from None
     finally:
-        started = [query for query in session.streams.active if query.id not in running]
+        started = [active for active in session.streams.active if active.id not in running]
         for one in started:
             one.stop()
     if started:
