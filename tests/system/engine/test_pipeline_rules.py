@@ -89,7 +89,12 @@ REFUSED = [
     ("@stream", "s, t", 's.select("id").union(t.select("id"))', "union"),
     ("@stream", "s, t", 's.join(t, "id").select("id").union(s.select("id"))', "more than once"),
     ("@stream", "s, t", "s", 'does not come from the input "t"'),
-    ("@stream", "s, t", 's.join(t, "id").join(s.sparkSession.read.text("/etc"))', "something else"),
+    (
+        "@stream",
+        "s, t",
+        's.join(t, "id").join(s.sparkSession.read.text("/etc/hosts"))',
+        "something else",
+    ),
     ("@table", "t", "t.limit(3)", "limit without orderBy"),
     ("@table", "t", "t.sample(0.5)", "sample"),
     ("@table(key='n')", "s", 's.groupBy("id").agg(F.max("n").alias("n"))', "grouping columns"),
