@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from mainstem.config import SparkSettings
 from mainstem.definitions.affected import affected
+from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind, Lane, Query
 from mainstem.definitions.resolve import resolve
@@ -112,7 +113,8 @@ class Answers:
             return rows_of_function(session, definition, made_by, inputs[0])
         if definition.query is not None:
             check_loads(self._spark, definition.query.functions)
-        if definition.query is not None and flow_kind(inputs) is not FlowKind.STREAM:
+        counts = definition.query is not None and count_window_of(definition.query) is not None
+        if definition.query is not None and (counts or flow_kind(inputs) is not FlowKind.STREAM):
             rows = compile_empty(session, definition.query, inputs)
             of_changes = definition.kind is Kind.STREAM and flow_kind(inputs) is FlowKind.TABLE
             return as_changes(rows, definition) if of_changes else rows

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.model import Definition, Kind
 from mainstem.definitions.state import mentions
 from mainstem.engine.spark_errors import short
@@ -22,6 +23,8 @@ def obstacles(definition: Definition, inputs: Sequence[Definition], rows: DataFr
     found: list[str] = []
     if query is None:
         return ["it has no query"]
+    if count_window_of(query) is not None:
+        return ["Spark has no windows of so many events"]
     if definition.final:
         return ["EMIT FINAL waits until windows close, and the real-time mode writes every change"]
     # Spark finds these only when the flow runs

@@ -1,0 +1,81 @@
+"""Flows with windows of so many events: what becomes of each batch.
+
+1. The records that count are numbered behind those that earlier batches have kept for their keys.
+   Crash: nothing was done.
+2. What later windows need of the touched keys is kept (`kept_rows`), under the batch's number.
+   Crash: the batch is run again over the same records and what was kept before it, so it keeps
+   the same.
+3. The query runs over all windows that new records are in, and its rows are written (`writer`),
+   each by the task that its key belongs to. Crash: the same rows are made for the same tasks, and
+   tasks whose token is there write nothing.
+
+What is kept and what is written need not be one transaction: both follow from the records of the
+batch and from what the batches before it have kept.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from mainstem.catalog.entry import Entry
+from mainstem.definitions.count_windows import WINDOW_END, CountWindow
+from mainstem.definitions.model import Definition
+from mainstem.definitions.query import ARRIVAL
+from mainstem.definitions.stream_filters import without_filters
+from mainstem.engine.checkpoints import Checkpoints
+from mainstem.engine.compile import compile_static
+from mainstem.engine.count_windows import NUMBER, in_windows, numbered, quoted, still_needed
+from mainstem.engine.encode import encode
+from mainstem.engine.kept_rows import KeptRows
+
+
+class Counting:
+    """What a flow with count windows makes of each batch."""
+
+    def __init__(
+        self,
+        entry: Entry,
+        counts: CountWindow,
+        stream: Definition,
+        checkpoints: Checkpoints,
+        folder: str,
+    ) -> None:
+        self._definition = entry.definition
+        self._counts = counts
+        self._stream = stream
+        self._kept = KeptRows(checkpoints, folder, counts.keys)
+        self._held: list[DataFrame] = []
+
+    def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
+        """Key and value of the records to write, in the partitions of the tasks that write them."""
+        session, counts = batch.sparkSession, self._counts
+        new = compile_static(session, counts.numbered, {self._stream: batch})
+        new = self._hold(new.select(*map(quoted, self._needed(new))))
+        schema = StructType(new.schema.fields).add(NUMBER, "bigint")
+        kept = self._kept.before(batch_id, new, schema)
+        rows = self._hold(numbered(new, kept, counts.keys))
+        self._kept.write(batch_id, still_needed(rows, counts))
+        windows = in_windows(rows, counts, full=self._definition.final)
+        query = counts.written if self._definition.final else without_filters(counts.written)
+        result = compile_static(session, query, {self._stream: windows})
+        # a replayed batch must be divided as it was: Spark has noted this number with the batch
+        partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+        by = [quoted(name) for name in self._definition.key]
+        divided = result.repartition(partitions, *by) if by else result.repartition(1)
+        ordered = divided.sortWithinPartitions(WINDOW_END).drop(WINDOW_END)
+        return encode(ordered, self._definition)
+
+    def release(self) -> None:
+        """Lets go of the batch's records."""
+        while self._held:
+            self._held.pop().unpersist()
+
+    def _hold(self, rows: DataFrame) -> DataFrame:
+        self._held.append(rows.persist())
+        return self._held[-1]
+
+    def _needed(self, rows: DataFrame) -> list[str]:
+        """The columns that the query reads, and those by which the records are counted."""
+        read = {*self._counts.asked.columns_read, *self._counts.keys, *ARRIVAL}
+        return [name for name in rows.columns if "*" in read or name.lower() in read]
