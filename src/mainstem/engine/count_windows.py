@@ -21,6 +21,7 @@ NUMBER = HIDDEN_PREFIX + "number"
 """Which event of its key a record is."""
 _BEFORE = HIDDEN_PREFIX + "before"
 _NOW = HIDDEN_PREFIX + "now"
+_START = HIDDEN_PREFIX + "start"
 
 
 def numbered(new: DataFrame, kept: DataFrame | None, keys: Sequence[str]) -> DataFrame:
@@ -48,15 +49,15 @@ def in_windows(rows: DataFrame, counts: CountWindow, *, full: bool) -> DataFrame
     With `full`, only for windows to which nothing will come any more.
     """
     size, step = counts.size, counts.step
-    first = F.greatest(F.lit(0), F.expr(f"({NUMBER} - {size} + {step - 1}) DIV {step}"))
+    first = F.expr(f"greatest(0, ({NUMBER} - {size} + {step - 1}) DIV {step})")
     last = F.expr(f"({NUMBER} - 1) DIV {step}")
-    start = HIDDEN_PREFIX + "start"
-    each = rows.withColumn(start, F.explode(F.sequence(first, last)) * step + 1)
-    end = F.col(start) + (size - 1)
+    starts = F.sequence(first * step + 1, last * step + 1, F.lit(step))
+    each = rows.withColumn(_START, F.explode(starts))
+    end = F.col(_START) + (size - 1)
     wanted = end > F.col(_BEFORE)
     if full:
         wanted &= end <= F.col(_NOW)
-    window = F.struct(F.col(start).alias("start"), end.alias("end")).cast(WINDOW_TYPE)
+    window = F.struct(F.col(_START).alias("start"), end.alias("end")).cast(WINDOW_TYPE)
     given = [name for name in rows.columns if name not in (*counts.keys, NUMBER, _BEFORE, _NOW)]
     return each.filter(wanted).select(*map(quoted, given), window.alias(COUNT_WINDOW))
 

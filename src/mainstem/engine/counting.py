@@ -24,7 +24,7 @@ from mainstem.definitions.model import Definition
 from mainstem.definitions.query import ARRIVAL
 from mainstem.definitions.stream_filters import without_filters
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.compile import compile_static
+from mainstem.engine.compile import compile_mentions, compile_static
 from mainstem.engine.count_windows import NUMBER, in_windows, numbered, quoted, still_needed
 from mainstem.engine.encode import encode
 from mainstem.engine.kept_rows import KeptRows
@@ -52,13 +52,14 @@ class Counting:
         session, counts = batch.sparkSession, self._counts
         new = compile_static(session, counts.numbered, {self._stream: batch})
         new = self._hold(new.select(*map(quoted, self._needed(new))))
-        schema = StructType(new.schema.fields).add(NUMBER, "bigint")
+        schema = StructType([*new.schema.fields]).add(NUMBER, "bigint")
         kept = self._kept.before(batch_id, new, schema)
         rows = self._hold(numbered(new, kept, counts.keys))
         self._kept.write(batch_id, still_needed(rows, counts))
         windows = in_windows(rows, counts, full=self._definition.final)
         query = counts.written if self._definition.final else without_filters(counts.written)
-        result = compile_static(session, query, {self._stream: windows})
+        # not in the view of the records: Spark would let go of what was made from that
+        result = compile_mentions(session, query, [windows])
         # a replayed batch must be divided as it was: Spark has noted this number with the batch
         partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
         by = [quoted(name) for name in self._definition.key]

@@ -128,7 +128,7 @@ class KeptRows:
 
 
 def _read(session: SparkSession, pieces: Sequence[_Piece], schema: StructType) -> DataFrame:
-    known = StructType(schema.fields).add(_BATCH, LongType())
+    known = StructType([*schema.fields]).add(_BATCH, LongType())
     return session.read.schema(known).parquet(*(piece.rows for piece in pieces))
 
 
