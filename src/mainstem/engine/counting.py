@@ -29,6 +29,8 @@ from mainstem.engine.count_windows import NUMBER, in_windows, numbered, quoted, 
 from mainstem.engine.encode import encode
 from mainstem.engine.kept_rows import KeptRows
 
+_TASKS = "tasks"
+
 
 class Counting:
     """What a flow with count windows makes of each batch."""
@@ -40,11 +42,16 @@ class Counting:
         stream: Definition,
         checkpoints: Checkpoints,
         folder: str,
+        tasks: int,
     ) -> None:
         self._definition = entry.definition
         self._counts = counts
         self._stream = stream
         self._kept = KeptRows(checkpoints, folder, counts.keys)
+        # a replayed batch must be divided as it was, so the first number holds
+        if checkpoints.read_note(folder, _TASKS, 0) is None:
+            checkpoints.write_note(folder, _TASKS, 0, str(tasks))
+        self._tasks = int(checkpoints.read_note(folder, _TASKS, 0) or tasks)
         self._held: list[DataFrame] = []
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
@@ -60,10 +67,8 @@ class Counting:
         query = counts.written if self._definition.final else without_filters(counts.written)
         # not in the view of the records: Spark would let go of what was made from that
         result = compile_mentions(session, query, [windows])
-        # a replayed batch must be divided as it was: Spark has noted this number with the batch
-        partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
         by = [quoted(name) for name in self._definition.key]
-        divided = result.repartition(partitions, *by) if by else result.repartition(1)
+        divided = result.repartition(self._tasks, *by) if by else result.repartition(1)
         ordered = divided.sortWithinPartitions(WINDOW_END).drop(WINDOW_END)
         return encode(ordered, self._definition)
 

@@ -156,7 +156,8 @@ def _run(
             counts = count_window_of(query)
             if counts is not None:
                 rows = _stream_of(session, definition, query, inputs, connection, limit)
-                counting = Counting(entry, counts, inputs[0], checkpoints, checkpoint)
+                tasks = machinery.settings.shuffle_partitions
+                counting = Counting(entry, counts, inputs[0], checkpoints, checkpoint, tasks)
                 return _Run(rows, Split.BY_STATE, counting)
             excluded = left_out(entry, inputs, connection, machinery.admin)
             rows = compile_stream(session, definition, inputs, connection, limit, excluded)
