@@ -30,6 +30,8 @@ from mainstem.vocabulary import HIDDEN_PREFIX, RESERVED_COLUMNS
 
 WINDOW_END = HIDDEN_PREFIX + "window_end"
 """Column of `written`: by it the windows of a key are in order."""
+WINDOW_KEY = HIDDEN_PREFIX + "window_key"
+"""Column of `written` and of the records it is asked over: a number that stands for the key."""
 _KEY = HIDDEN_PREFIX + "key"
 _BEHIND_GROUP = {
     "having": "HAVING",
@@ -58,7 +60,7 @@ class CountWindow:
     asked: Query
     """The result, over those records with their windows."""
     written: Query
-    """The same with the end of the window in a hidden column."""
+    """The same with key and end of the window in hidden columns."""
 
 
 def count_window_of(query: Query) -> CountWindow | None:
@@ -96,7 +98,7 @@ def _made(
     if where is not None:
         at = parsed.clause(where, "WHERE")
         edits.append((at, group, " " * (group - at)))
-    ended = [*edits, (start, start, f", {COUNT_WINDOW}.end AS {WINDOW_END} ")]
+    hidden = f", min({WINDOW_KEY}) AS {WINDOW_KEY}, {COUNT_WINDOW}.end AS {WINDOW_END} "
     read = tuple(sorted({*query.columns_read, "*"}))
     return CountWindow(
         size,
@@ -105,7 +107,7 @@ def _made(
         checked=replace(query, text=checked),
         numbered=replace(query, text=numbered, columns_read=read),
         asked=replace(query, text=apply_edits(parsed, edits)),
-        written=replace(query, text=apply_edits(parsed, ended)),
+        written=replace(query, text=apply_edits(parsed, [*edits, (start, start, hidden)])),
     )
 
 

@@ -5,9 +5,9 @@
 2. What later windows need of the touched keys is kept (`kept_rows`), under the batch's number.
    Crash: the batch is run again over the same records and what was kept before it, so it keeps
    the same.
-3. The query runs over all windows that new records are in, and its rows are written (`writer`),
-   each by the task that its key belongs to. Crash: the same rows are made for the same tasks, and
-   tasks whose token is there write nothing.
+3. The query runs over all windows that new records are in, and their rows are written (`writer`),
+   each by the task that the key it counts for belongs to. Crash: the same windows go to the same
+   tasks, and tasks whose token is there write nothing.
 
 What is kept and what is written need not be one transaction: both follow from the records of the
 batch and from what the batches before it have kept.
@@ -16,10 +16,11 @@ batch and from what the batches before it have kept.
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from mainstem.catalog.entry import Entry
-from mainstem.definitions.count_windows import WINDOW_END, CountWindow
+from mainstem.definitions.count_windows import WINDOW_END, WINDOW_KEY, CountWindow
 from mainstem.definitions.model import Definition
 from mainstem.definitions.query import ARRIVAL
 from mainstem.definitions.stream_filters import without_filters
@@ -63,13 +64,14 @@ class Counting:
         kept = self._kept.before(batch_id, new, schema)
         rows = self._hold(numbered(new, kept, counts.keys))
         self._kept.write(batch_id, still_needed(rows, counts))
-        windows = in_windows(rows, counts, full=self._definition.final)
+        known = rows.withColumn(WINDOW_KEY, F.xxhash64(F.lit(0), *counts.keys))
+        windows = in_windows(known, counts, full=self._definition.final)
         query = counts.written if self._definition.final else without_filters(counts.written)
         # not in the view of the records: Spark would let go of what was made from that
         result = compile_mentions(session, query, [windows])
-        by = [quoted(name) for name in self._definition.key]
-        divided = result.repartition(self._tasks, *by) if by else result.repartition(1)
-        ordered = divided.sortWithinPartitions(WINDOW_END).drop(WINDOW_END)
+        # by nothing that the query computes: what an aggregate gives need not be the same again
+        divided = result.repartition(self._tasks, WINDOW_KEY)
+        ordered = divided.sortWithinPartitions(WINDOW_END).drop(WINDOW_KEY, WINDOW_END)
         return encode(ordered, self._definition)
 
     def release(self) -> None:
