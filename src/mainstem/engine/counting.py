@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructType
 
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.count_windows import WINDOW_END, WINDOW_KEY, CountWindow
@@ -60,7 +60,7 @@ class Counting:
         session, counts = batch.sparkSession, self._counts
         new = compile_static(session, counts.numbered, {self._stream: batch})
         new = self._hold(new.select(*map(quoted, self._needed(new))))
-        schema = StructType([*new.schema.fields]).add(NUMBER, "bigint")
+        schema = StructType([*new.schema.fields]).add(NUMBER, LongType())
         kept = self._kept.before(batch_id, new, schema)
         rows = self._hold(numbered(new, kept, counts.keys))
         self._kept.write(batch_id, still_needed(rows, counts))
