@@ -32,7 +32,9 @@ def numbered(new: DataFrame, kept: DataFrame | None, keys: Sequence[str]) -> Dat
     rows = new.withColumn(NUMBER, F.lit(None).cast("bigint"))
     if kept is not None:
         rows = rows.unionByName(kept)
-    key = Window.partitionBy(*keys)
+    # all together: by what is the same for all, as Spark warns of a window without a partition
+    by = [F.col(name) for name in keys] or [F.col(ARRIVAL[0]).isNull()]
+    key = Window.partitionBy(*by)
     order = key.orderBy(F.col(NUMBER).asc_nulls_last(), *ARRIVAL)
     skipped = F.coalesce(F.min(NUMBER).over(key), F.lit(1)) - 1
     return rows.select(

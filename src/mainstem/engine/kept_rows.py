@@ -123,7 +123,8 @@ class KeptRows:
 
     def _newest(self, rows: DataFrame) -> DataFrame:
         """Of each key only what the newest piece has."""
-        newest = F.max(_BATCH).over(Window.partitionBy(*self._keys))
+        by = [F.col(name) for name in self._keys] or [F.col(_BATCH).isNull()]  # the same for all
+        newest = F.max(_BATCH).over(Window.partitionBy(*by))
         return rows.withColumn(_NEWEST, newest).filter(f"{_BATCH} = {_NEWEST}").drop(_NEWEST)
 
 
