@@ -66,6 +66,7 @@ class Recomputation:
         tree = Asked.of(query).parsed.tree
         self._mentions = [table_name(table).lower() for table in relations(tree)]
         self._affected = affected(entry.definition, inputs)
+        self._row_by_row = _is_row_by_row(self._affected, self._mentions, inputs)
         self._tables = tables
         self._checkpoints = checkpoints
         self._folder = folder
@@ -82,21 +83,26 @@ class Recomputation:
             for name, source in self._inputs.items()
         }
         in_log = into(session, self._tables.at(self._definition, self._end_of_result()))
-        keys = None
+        keys = moved = None
         if known and isinstance(self._affected, Affected):
             starts = self._checkpoints.batch_end(self._folder, batch_id - 1)
-            keys = self._touched = self._keys(session, self._affected, now, starts, ends)
-        if keys is None or not isinstance(self._affected, Affected):
+            moved = self._moved(session, self._affected, now, starts, ends)
+            keys = self._keys(self._affected, moved) if moved else None
+        if keys is None or moved is None or not isinstance(self._affected, Affected):
             sources = {source: now[name] for name, source in self._inputs.items()}
             answer = compile_static(session, self._query, sources)
+            return self._differences(answer, in_log)
+        types = {column.name: column.type for column in self._definition.columns}
+        asked_for = {key: (key, types[key]) for key in self._affected.keys}
+        if self._row_by_row:
+            [table] = moved.values()
+            assert table.after is not None
+            answer = compile_mentions(session, self._query, [table.after])
         else:
-            types = {column.name: column.type for column in self._definition.columns}
-            asked_for = {key: (key, types[key]) for key in self._affected.keys}
             rows = [now[name] for name in self._mentions]
             rows = narrowed(self._affected, self._definition, rows, keys, self._kept)
             answer = with_keys(compile_mentions(session, self._query, rows), keys, asked_for)
-            in_log = with_keys(in_log, keys, asked_for)
-        return self._differences(answer, in_log)
+        return self._differences(answer, with_keys(in_log, keys, asked_for))
 
     def release(self) -> None:
         """Lets go of what was kept to find the differences."""
@@ -115,15 +121,15 @@ class Recomputation:
         self._checkpoints.delete_note(self._folder, _NOTES, batch_id - _NOTES_KEPT)
         return self._checkpoints.read_note(self._folder, _NOTES, batch_id - 1) == tables
 
-    def _keys(
+    def _moved(
         self,
         session: SparkSession,
         how: Affected,
         now: Mapping[str, DataFrame],
         starts: Mapping[str, Offsets],
         ends: Mapping[str, Offsets],
-    ) -> DataFrame | None:
-        """The keys that changes between two states touch; None when they are too many."""
+    ) -> dict[str, Moved] | None:
+        """What has changed in each table between two states; None when it is too much."""
         moved = {}
         others = any(route.hops for route in how.routes)
         for name, source in self._inputs.items():
@@ -143,16 +149,18 @@ class Recomputation:
                 self._kept.append(before)
             key = frozenset(column.lower() for column in source.key)
             moved[name] = Moved(now[name], before, after, records, key)
+        return moved
+
+    def _keys(self, how: Affected, moved: Mapping[str, Moved]) -> DataFrame | None:
+        """The keys that the changes touch; None when they are too many."""
         keys = touched_keys(how, self._definition, moved)
-        if keys is None:
-            return None
-        if not others:  # there are not more keys than changes
-            return keys.localCheckpoint(eager=True)
-        keys = keys.limit(_MOST_TOUCHED + 1).localCheckpoint(eager=True)
-        if keys.count() > _MOST_TOUCHED:
-            release(keys)
-            return None
-        return keys
+        if keys is None or self._row_by_row:
+            return keys
+        hops = any(route.hops for route in how.routes)
+        if hops:  # else there are not more keys than changes
+            keys = keys.limit(_MOST_TOUCHED + 1)
+        keys = self._touched = keys.localCheckpoint(eager=True)
+        return None if hops and keys.count() > _MOST_TOUCHED else keys
 
     def _differences(self, answer: DataFrame, in_log: DataFrame) -> DataFrame:
         """The records that make of what is in the log the answer."""
@@ -186,3 +194,17 @@ class Recomputation:
             F.struct(F.lit("DUPLICATE_KEY").alias("title"), params.alias("params"))
         )
         return F.raise_error(F.concat(F.lit(MARK), document, F.lit(MARK))).cast("binary")
+
+
+def _is_row_by_row(
+    how: Affected | str, mentions: Sequence[str], inputs: Sequence[Definition]
+) -> bool:
+    """True when the result's rows with a key come from the one row of the only table with it.
+
+    Then what makes them are the changed rows themselves: the others need not be looked through.
+    """
+    if isinstance(how, str) or len(mentions) != 1 or len(how.routes) != 1:
+        return False
+    [route], [table] = how.routes, inputs
+    own = {column.lower() for column in table.key}
+    return not route.hops and {place.column for place in route.keys} == own

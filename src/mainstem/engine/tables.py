@@ -48,12 +48,35 @@ class _Base:
 
 
 @dataclass(frozen=True)
+class _Piece:
+    """The changes between two positions."""
+
+    start: Offsets
+    end: Offsets
+    rows: DataFrame
+
+    def between(self, start: Offsets, end: Offsets) -> DataFrame | None:
+        """Those of them that lie between two other positions; None when there are none."""
+        filled = [p for p, offset in self.end.items() if offset > self.start.get(p, 0)]
+        if not any(
+            self.start.get(p, 0) < end.get(p, 0) and self.end[p] > start.get(p, 0) for p in filled
+        ):
+            return None
+        if all(
+            self.start.get(p, 0) >= start.get(p, 0) and self.end[p] <= end.get(p, 0) for p in filled
+        ):
+            # no test that is another one for each batch: Spark would compile it each time
+            return self.rows
+        return self.rows.filter(is_before(end) & ~is_before(start))
+
+
+@dataclass(frozen=True)
 class _Held:
     """A base and what has changed since; a new one takes its place, so readers keep theirs."""
 
     definition: Definition
     base: _Base
-    pieces: tuple[DataFrame, ...]
+    pieces: tuple[_Piece, ...]
     """All changes since the base, in the order in which they were read."""
     latest: DataFrame
     """The last change of each row among them."""
@@ -62,10 +85,12 @@ class _Held:
     middle: Offsets
     """Where the changes were half as many as now."""
 
-    @property
-    def changes(self) -> DataFrame:
-        """All changes since the base."""
-        return reduce(DataFrame.unionByName, self.pieces)
+    def between(self, start: Offsets, end: Offsets) -> DataFrame:
+        """The changes between two positions behind the base."""
+        found = [rows for piece in self.pieces if (rows := piece.between(start, end)) is not None]
+        if not found:
+            return self.latest.limit(0)
+        return reduce(DataFrame.unionByName, found)
 
 
 @dataclass(frozen=True)
@@ -121,11 +146,11 @@ class Tables:
         held = self._upto(definition, end)
         if not _reaches_back(held, start):
             return None
-        between = held.changes.filter(is_before(end) & ~is_before(start))
+        between = held.between(start, end)
         ids = F.broadcast(between.select("_id").distinct())
         before = _with_changes(
             held.base.rows.join(ids, "_id", "left_semi"),
-            _latest(held.changes.filter(is_before(start)).join(ids, "_id", "left_semi")),
+            _latest(held.between({}, start).join(ids, "_id", "left_semi")),
         )
         after = _latest(between).filter(~F.col("_gone"))
         count = sum(max(0, offset - start.get(p, 0)) for p, offset in end.items())
@@ -143,7 +168,7 @@ class Tables:
         """
         held = self._upto(definition, end)
         if _reaches_back(held, start):
-            between = held.changes.filter(is_before(end) & ~is_before(start))
+            between = held.between(start, end)
             before = _state(held.base.rows, held, start)
         else:
             begin = self._admin.begin_offsets(definition.topic)
@@ -208,7 +233,7 @@ class Tables:
     def _begun(self, definition: Definition, base: _Base) -> _Held:
         at = base.end
         none = _kept(read_changes(self._spark, definition, self._connection, at, at).limit(0))
-        return _Held(definition, base, (none,), none, 0, base.end, base.end)
+        return _Held(definition, base, (), none, 0, base.end, base.end)
 
     def _advance(self, held: _Held, end: Offsets) -> _Held:
         """What is held, brought up to `end`."""
@@ -216,10 +241,12 @@ class Tables:
         start = {p: held.end.get(p, 0) for p in end}
         read = read_changes(self._spark, held.definition, self._connection, start, end)
         new = _kept(read)
-        pieces = (*held.pieces, new)
+        pieces = (*held.pieces, _Piece(start, end, new))
         if len(pieces) > _MOST_PIECES:
-            pieces = (_kept(reduce(DataFrame.unionByName, pieces)),)
-            self._retire(held.definition.topic, *held.pieces, new)
+            older = pieces[:-1]
+            together = _kept(reduce(DataFrame.unionByName, (piece.rows for piece in older)))
+            pieces = (_Piece(older[0].start, start, together), pieces[-1])
+            self._retire(held.definition.topic, *(piece.rows for piece in older))
         newest = _latest(new)
         others = held.latest.join(F.broadcast(newest.select("_id")), "_id", "left_anti")
         latest = _kept(others.unionByName(newest))
@@ -236,16 +263,16 @@ class Tables:
     def _merged(self, held: _Held) -> _Held:
         """The changes up to the middle become part of the base."""
         topic, middle = held.definition.topic, held.middle
-        rows = _with_changes(held.base.rows, _latest(held.changes.filter(is_before(middle))))
+        rows = _with_changes(held.base.rows, _latest(held.between({}, middle)))
         base = self._write(topic, held.base.identity, rows, middle)
         self._retired[topic].folders.append((time.monotonic(), held.base.folder))
-        later = _kept(held.changes.filter(~is_before(middle)))
+        later = _kept(held.between(middle, held.end))
         latest = _kept(_latest(later))
-        self._retire(topic, *held.pieces, held.latest)
+        self._retire(topic, *(piece.rows for piece in held.pieces), held.latest)
         return replace(
             held,
             base=base,
-            pieces=(later,),
+            pieces=(_Piece(middle, held.end, later),),
             latest=latest,
             changes_rows=sum(offset - middle.get(p, 0) for p, offset in held.end.items()),
             middle=held.end,
@@ -293,10 +320,7 @@ def _reaches_back(held: _Held, to: Offsets) -> bool:
 
 def _state(base: DataFrame, held: _Held, end: Offsets) -> DataFrame:
     """Rows of the base, with the changes up to `end`."""
-    if dict(end) == dict(held.end):
-        latest = held.latest
-    else:
-        latest = _latest(held.changes.filter(is_before(end)))
+    latest = held.latest if dict(end) == dict(held.end) else _latest(held.between({}, end))
     return _with_changes(base, latest) if held.changes_rows else base
 
 
