@@ -66,7 +66,6 @@ class Recomputation:
         tree = Asked.of(query).parsed.tree
         self._mentions = [table_name(table).lower() for table in relations(tree)]
         self._affected = affected(entry.definition, inputs)
-        self._row_by_row = _is_row_by_row(self._affected, self._mentions, inputs)
         self._tables = tables
         self._checkpoints = checkpoints
         self._folder = folder
@@ -94,7 +93,7 @@ class Recomputation:
             return self._differences(answer, in_log)
         types = {column.name: column.type for column in self._definition.columns}
         asked_for = {key: (key, types[key]) for key in self._affected.keys}
-        if self._row_by_row:
+        if self._affected.row_by_row:
             [table] = moved.values()
             assert table.after is not None
             answer = compile_mentions(session, self._query, [table.after])
@@ -154,7 +153,7 @@ class Recomputation:
     def _keys(self, how: Affected, moved: Mapping[str, Moved]) -> DataFrame | None:
         """The keys that the changes touch; None when they are too many."""
         keys = touched_keys(how, self._definition, moved)
-        if keys is None or self._row_by_row:
+        if keys is None or how.row_by_row:
             return keys
         hops = any(route.hops for route in how.routes)
         if hops:  # else there are not more keys than changes
@@ -194,17 +193,3 @@ class Recomputation:
             F.struct(F.lit("DUPLICATE_KEY").alias("title"), params.alias("params"))
         )
         return F.raise_error(F.concat(F.lit(MARK), document, F.lit(MARK))).cast("binary")
-
-
-def _is_row_by_row(
-    how: Affected | str, mentions: Sequence[str], inputs: Sequence[Definition]
-) -> bool:
-    """True when the result's rows with a key come from the one row of the only table with it.
-
-    Then what makes them are the changed rows themselves: the others need not be looked through.
-    """
-    if isinstance(how, str) or len(mentions) != 1 or len(how.routes) != 1:
-        return False
-    [route], [table] = how.routes, inputs
-    own = {column.lower() for column in table.key}
-    return not route.hops and {place.column for place in route.keys} == own

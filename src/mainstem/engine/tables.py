@@ -48,7 +48,7 @@ class _Base:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """The changes between two positions."""
 
     start: Offsets
@@ -76,7 +76,7 @@ class _Held:
 
     definition: Definition
     base: _Base
-    pieces: tuple[_Piece, ...]
+    pieces: tuple[Piece, ...]
     """All changes since the base, in the order in which they were read."""
     latest: DataFrame
     """The last change of each row among them."""
@@ -241,11 +241,11 @@ class Tables:
         start = {p: held.end.get(p, 0) for p in end}
         read = read_changes(self._spark, held.definition, self._connection, start, end)
         new = _kept(read)
-        pieces = (*held.pieces, _Piece(start, end, new))
+        pieces = (*held.pieces, Piece(start, end, new))
         if len(pieces) > _MOST_PIECES:
             older = pieces[:-1]
             together = _kept(reduce(DataFrame.unionByName, (piece.rows for piece in older)))
-            pieces = (_Piece(older[0].start, start, together), pieces[-1])
+            pieces = (Piece(older[0].start, start, together), pieces[-1])
             self._retire(held.definition.topic, *(piece.rows for piece in older))
         newest = _latest(new)
         others = held.latest.join(F.broadcast(newest.select("_id")), "_id", "left_anti")
@@ -272,7 +272,7 @@ class Tables:
         return replace(
             held,
             base=base,
-            pieces=(_Piece(middle, held.end, later),),
+            pieces=(Piece(middle, held.end, later),),
             latest=latest,
             changes_rows=sum(offset - middle.get(p, 0) for p, offset in held.end.items()),
             middle=held.end,
