@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -77,10 +78,12 @@ class Recomputation:
         session = batch.sparkSession
         ends = self._checkpoints.batch_end(self._folder, batch_id)
         known = self._known(batch_id)
-        now = {
-            name: into(session, self._tables.at(source, ends.get(source.topic, {})))
-            for name, source in self._inputs.items()
-        }
+
+        @cache
+        def now(name: str) -> DataFrame:
+            source = self._inputs[name]
+            return into(session, self._tables.at(source, ends.get(source.topic, {})))
+
         in_log = into(session, self._tables.at(self._definition, self._end_of_result()))
         keys = moved = None
         if known and isinstance(self._affected, Affected):
@@ -88,19 +91,17 @@ class Recomputation:
             moved = self._moved(session, self._affected, now, starts, ends)
             keys = self._keys(self._affected, moved) if moved else None
         if keys is None or moved is None or not isinstance(self._affected, Affected):
-            sources = {source: now[name] for name, source in self._inputs.items()}
+            sources = {source: now(name) for name, source in self._inputs.items()}
             answer = compile_static(session, self._query, sources)
             return self._differences(answer, in_log)
         types = {column.name: column.type for column in self._definition.columns}
         asked_for = {key: (key, types[key]) for key in self._affected.keys}
-        if self._affected.row_by_row:
-            [table] = moved.values()
-            assert table.after is not None
-            answer = compile_mentions(session, self._query, [table.after])
-        else:
-            rows = [now[name] for name in self._mentions]
+        rows = [moved[name].now for name in self._mentions]
+        if not self._affected.row_by_row:
             rows = narrowed(self._affected, self._definition, rows, keys, self._kept)
-            answer = with_keys(compile_mentions(session, self._query, rows), keys, asked_for)
+        answer = compile_mentions(session, self._query, rows)
+        if not self._affected.row_by_row:
+            answer = with_keys(answer, keys, asked_for)
         return self._differences(answer, with_keys(in_log, keys, asked_for))
 
     def release(self) -> None:
@@ -124,7 +125,7 @@ class Recomputation:
         self,
         session: SparkSession,
         how: Affected,
-        now: Mapping[str, DataFrame],
+        now: Callable[[str], DataFrame],
         starts: Mapping[str, Offsets],
         ends: Mapping[str, Offsets],
     ) -> dict[str, Moved] | None:
@@ -134,20 +135,21 @@ class Recomputation:
         for name, source in self._inputs.items():
             start, end = starts.get(source.topic, {}), ends.get(source.topic, {})
             if start == end:
-                moved[name] = Moved(now[name])
+                moved[name] = Moved(now(name))
                 continue
             changed = self._tables.changed(source, start, end)
             most = max(_FEW_CHANGES, self._tables.rows_about(source) * _MOST_CHANGED)
             if changed is None or changed.count > most:
                 return None
             before, after, records = (
-                into(session, rows) for rows in (changed.before, changed.after, changed.records)
+                into(session, some) for some in (changed.before, changed.after, changed.records)
             )
             if others:
                 before = before.persist()
                 self._kept.append(before)
             key = frozenset(column.lower() for column in source.key)
-            moved[name] = Moved(now[name], before, after, records, key)
+            rows = after if how.row_by_row else now(name)
+            moved[name] = Moved(rows, before, after, records, key)
         return moved
 
     def _keys(self, how: Affected, moved: Mapping[str, Moved]) -> DataFrame | None:

@@ -79,7 +79,8 @@ class _Held:
     pieces: tuple[Piece, ...]
     """All changes since the base, in the order in which they were read."""
     latest: DataFrame
-    """The last change of each row among them."""
+    """The last change of each row among the first `settled` pieces."""
+    settled: int
     changes_rows: int
     end: Offsets
     middle: Offsets
@@ -135,7 +136,7 @@ class Tables:
         """The table's rows at these offsets."""
         held = self._upto(definition, end)
         if _reaches_back(held, end):
-            return _columns(_state(held.base.rows, held, end), definition)
+            return _columns(self._state(held, end), definition)
         # a replay from long ago
         begin = self._admin.begin_offsets(definition.topic)
         changes = read_changes(self._spark, definition, self._connection, begin, end)
@@ -169,7 +170,7 @@ class Tables:
         held = self._upto(definition, end)
         if _reaches_back(held, start):
             between = held.between(start, end)
-            before = _state(held.base.rows, held, start)
+            before = self._state(held, start)
         else:
             begin = self._admin.begin_offsets(definition.topic)
             start = {p: max(offset, begin.get(p, 0)) for p, offset in start.items()}
@@ -233,7 +234,7 @@ class Tables:
     def _begun(self, definition: Definition, base: _Base) -> _Held:
         at = base.end
         none = _kept(read_changes(self._spark, definition, self._connection, at, at).limit(0))
-        return _Held(definition, base, (), none, 0, base.end, base.end)
+        return _Held(definition, base, (), none, 0, 0, base.end, base.end)
 
     def _advance(self, held: _Held, end: Offsets) -> _Held:
         """What is held, brought up to `end`."""
@@ -241,24 +242,48 @@ class Tables:
         start = {p: held.end.get(p, 0) for p in end}
         read = read_changes(self._spark, held.definition, self._connection, start, end)
         new = _kept(read)
-        pieces = (*held.pieces, Piece(start, end, new))
-        if len(pieces) > _MOST_PIECES:
-            older = pieces[:-1]
-            together = _kept(reduce(DataFrame.unionByName, (piece.rows for piece in older)))
-            pieces = (Piece(older[0].start, start, together), pieces[-1])
-            self._retire(held.definition.topic, *(piece.rows for piece in older))
-        newest = _latest(new)
-        others = held.latest.join(F.broadcast(newest.select("_id")), "_id", "left_anti")
-        latest = _kept(others.unionByName(newest))
-        self._retire(held.definition.topic, held.latest)
+        if len(held.pieces) >= _MOST_PIECES:
+            held = self._together(self._settled(held))
         rows = held.changes_rows + sum(offset - start[p] for p, offset in end.items())
         middle = held.end if held.changes_rows < rows / 2 else held.middle
-        held = replace(
-            held, pieces=pieces, latest=latest, changes_rows=rows, end=end, middle=middle
-        )
+        pieces = (*held.pieces, Piece(start, end, new))
+        held = replace(held, pieces=pieces, changes_rows=rows, end=end, middle=middle)
         if rows > max(_LEAST_CHANGES_TO_MERGE, held.base.count * _SHARE_TO_MERGE):
             held = self._merged(held)
         return held
+
+    def _together(self, held: _Held) -> _Held:
+        """All pieces as one."""
+        rows = [piece.rows for piece in held.pieces]
+        one = Piece(held.base.end, held.end, _kept(reduce(DataFrame.unionByName, rows)))
+        self._retire(held.definition.topic, *rows)
+        return replace(held, pieces=(one,), settled=1)
+
+    def _settled(self, held: _Held) -> _Held:
+        """What is held, with the last change of each row. Only who reads whole rows needs it."""
+        new = [piece.rows for piece in held.pieces[held.settled :]]
+        if not new:
+            return held
+        newest = _latest(reduce(DataFrame.unionByName, new))
+        others = held.latest.join(F.broadcast(newest.select("_id")), "_id", "left_anti")
+        latest = _kept(others.unionByName(newest))
+        self._retire(held.definition.topic, held.latest)
+        return replace(held, latest=latest, settled=len(held.pieces))
+
+    def _state(self, held: _Held, end: Offsets) -> DataFrame:
+        """Rows of the base, with the changes up to `end`."""
+        if not held.changes_rows:
+            return held.base.rows
+        topic = held.definition.topic
+        if dict(end) == dict(held.end):
+            with self._locks[topic]:
+                if self._held[topic] is held:  # else another flow has gone on
+                    held = self._held[topic] = self._settled(held)
+        if dict(end) == dict(held.end) and held.settled == len(held.pieces):
+            latest = held.latest
+        else:
+            latest = _latest(held.between({}, end))
+        return _with_changes(held.base.rows, latest)
 
     def _merged(self, held: _Held) -> _Held:
         """The changes up to the middle become part of the base."""
@@ -274,6 +299,7 @@ class Tables:
             base=base,
             pieces=(Piece(middle, held.end, later),),
             latest=latest,
+            settled=1,
             changes_rows=sum(offset - middle.get(p, 0) for p, offset in held.end.items()),
             middle=held.end,
         )
@@ -316,12 +342,6 @@ def release(kept: DataFrame) -> None:
 
 def _reaches_back(held: _Held, to: Offsets) -> bool:
     return all(offset >= held.base.end.get(p, 0) for p, offset in to.items())
-
-
-def _state(base: DataFrame, held: _Held, end: Offsets) -> DataFrame:
-    """Rows of the base, with the changes up to `end`."""
-    latest = held.latest if dict(end) == dict(held.end) else _latest(held.between({}, end))
-    return _with_changes(base, latest) if held.changes_rows else base
 
 
 def _columns(rows: DataFrame, definition: Definition) -> DataFrame:

@@ -19,6 +19,7 @@ class Moved:
     """A table and what has changed in it; all the same when nothing has."""
 
     now: DataFrame
+    """Its rows; if one of them makes a row of the result alone, those that have changed will do."""
     before: DataFrame | None = None
     """Rows that have changed, as they were."""
     after: DataFrame | None = None
