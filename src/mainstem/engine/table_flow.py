@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import partial
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -34,7 +34,7 @@ from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_mentions, compile_static, into
 from mainstem.engine.encode import encode
 from mainstem.engine.spark_errors import MARK
-from mainstem.engine.tables import Tables, release
+from mainstem.engine.tables import Only, Tables, all_rows, release
 from mainstem.engine.touched import Moved, narrowed, touched_keys, with_keys
 from mainstem.vocabulary import Offsets
 
@@ -78,13 +78,15 @@ class Recomputation:
         session = batch.sparkSession
         ends = self._checkpoints.batch_end(self._folder, batch_id)
         known = self._known(batch_id)
+        written = self._end_of_result()
 
-        @cache
-        def now(name: str) -> DataFrame:
+        def now(name: str, only: Only = all_rows) -> DataFrame:
             source = self._inputs[name]
-            return into(session, self._tables.at(source, ends.get(source.topic, {})))
+            return into(session, self._tables.at(source, ends.get(source.topic, {}), only))
 
-        in_log = into(session, self._tables.at(self._definition, self._end_of_result()))
+        def in_log(only: Only = all_rows) -> DataFrame:
+            return into(session, self._tables.at(self._definition, written, only))
+
         keys = moved = None
         if known and isinstance(self._affected, Affected):
             starts = self._checkpoints.batch_end(self._folder, batch_id - 1)
@@ -93,16 +95,18 @@ class Recomputation:
         if keys is None or moved is None or not isinstance(self._affected, Affected):
             sources = {source: now(name) for name, source in self._inputs.items()}
             answer = compile_static(session, self._query, sources)
-            return self._differences(answer, in_log)
+            return self._differences(answer, in_log())
         types = {column.name: column.type for column in self._definition.columns}
         asked_for = {key: (key, types[key]) for key in self._affected.keys}
-        rows = [moved[name].now for name in self._mentions]
-        if not self._affected.row_by_row:
-            rows = narrowed(self._affected, self._definition, rows, keys, self._kept)
-        answer = compile_mentions(session, self._query, rows)
-        if not self._affected.row_by_row:
-            answer = with_keys(answer, keys, asked_for)
-        return self._differences(answer, with_keys(in_log, keys, asked_for))
+        touched = partial(with_keys, keys=keys, columns=asked_for)
+        if self._affected.row_by_row:
+            [table] = moved.values()
+            answer = compile_mentions(session, self._query, [table.now])
+        else:
+            read = [partial(now, name) for name in self._mentions]
+            rows = narrowed(self._affected, self._definition, read, keys, self._kept)
+            answer = touched(compile_mentions(session, self._query, rows))
+        return self._differences(answer, in_log(touched))
 
     def release(self) -> None:
         """Lets go of what was kept to find the differences."""

@@ -13,7 +13,7 @@ import json
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
@@ -34,6 +34,14 @@ _MOST_PIECES = 20
 _READERS_SECONDS = 600.0
 """How long a batch may read what newer files have taken the place of."""
 _ABOUT = "about"
+
+Only = Callable[[DataFrame], DataFrame]
+"""Leaves of some rows those that are wanted."""
+
+
+def all_rows(rows: DataFrame) -> DataFrame:
+    """For who wants all."""
+    return rows
 
 
 @dataclass(frozen=True)
@@ -132,15 +140,19 @@ class Tables:
         """Where the table's topic ends now."""
         return self._admin.end_offsets(definition.topic, committed=committed)
 
-    def at(self, definition: Definition, end: Offsets) -> DataFrame:
-        """The table's rows at these offsets."""
+    def at(self, definition: Definition, end: Offsets, only: Only = all_rows) -> DataFrame:
+        """The table's rows at these offsets.
+
+        `only` leaves of some rows those that are wanted, by their own columns. It is asked for the
+        rows of the base, and then again for those that have changed.
+        """
         held = self._upto(definition, end)
         if _reaches_back(held, end):
-            return _columns(self._state(held, end), definition)
+            return _columns(self._state(held, end, only), definition)
         # a replay from long ago
         begin = self._admin.begin_offsets(definition.topic)
         changes = read_changes(self._spark, definition, self._connection, begin, end)
-        return _columns(_latest(changes).filter(~F.col("_gone")), definition)
+        return _columns(only(_latest(changes).filter(~F.col("_gone"))), definition)
 
     def changed(self, definition: Definition, start: Offsets, end: Offsets) -> Changed | None:
         """What is different at `end` from `start`; None when that is long ago."""
@@ -270,10 +282,10 @@ class Tables:
         self._retire(held.definition.topic, held.latest)
         return replace(held, latest=latest, settled=len(held.pieces))
 
-    def _state(self, held: _Held, end: Offsets) -> DataFrame:
+    def _state(self, held: _Held, end: Offsets, only: Only = all_rows) -> DataFrame:
         """Rows of the base, with the changes up to `end`."""
         if not held.changes_rows:
-            return held.base.rows
+            return only(held.base.rows)
         topic = held.definition.topic
         if dict(end) == dict(held.end):
             with self._locks[topic]:
@@ -283,7 +295,7 @@ class Tables:
             latest = held.latest
         else:
             latest = _latest(held.between({}, end))
-        return _with_changes(held.base.rows, latest)
+        return _with_changes(held.base.rows, latest, only)
 
     def _merged(self, held: _Held) -> _Held:
         """The changes up to the middle become part of the base."""
@@ -348,10 +360,10 @@ def _columns(rows: DataFrame, definition: Definition) -> DataFrame:
     return rows.select(*(F.col(f"`{column.name}`") for column in definition.columns))
 
 
-def _with_changes(base: DataFrame, latest: DataFrame) -> DataFrame:
+def _with_changes(base: DataFrame, latest: DataFrame, only: Only = all_rows) -> DataFrame:
     """Rows, with the last change of some of them."""
-    untouched = base.join(F.broadcast(latest.select("_id")), "_id", "left_anti")
-    return untouched.unionByName(latest.filter(~F.col("_gone")))
+    untouched = only(base).join(F.broadcast(latest.select("_id")), "_id", "left_anti")
+    return untouched.unionByName(only(latest.filter(~F.col("_gone"))))
 
 
 def _latest(changes: DataFrame) -> DataFrame:
