@@ -75,10 +75,11 @@ class Enrichment:
         return encode(compile_static(session, self._query, sources), self._definition)
 
     def release(self) -> None:
-        """Lets go of the batch's decoded records."""
+        """Lets go of the batch's decoded records, and of the tables."""
         if self._batch is not None:
             self._batch.unpersist()
             self._batch = None
+        self._snapshots.done()
 
     def _ends(self, batch_id: int) -> dict[str, Offsets]:
         """Where the tables end for this batch: noted before, or now."""

@@ -116,6 +116,7 @@ class Recomputation:
         if self._touched is not None:
             release(self._touched)
             self._touched = None
+        self._tables.done()
 
     def _known(self, batch_id: int) -> bool:
         """True when the topic of the result holds the answer over the same tables a batch ago."""

@@ -32,7 +32,7 @@ _SHARE_TO_MERGE = 0.1
 _MOST_PIECES = 20
 """Each piece of the changes is read by tasks of its own."""
 _READERS_SECONDS = 600.0
-"""How long a batch may read what newer files have taken the place of."""
+"""How long a reader that does not say that it is done may read what is of no use to others."""
 _ABOUT = "about"
 
 Only = Callable[[DataFrame], DataFrame]
@@ -86,8 +86,8 @@ class _Held:
     base: _Base
     pieces: tuple[Piece, ...]
     """All changes since the base, in the order in which they were read."""
-    latest: DataFrame
-    """The last change of each row among the first `settled` pieces."""
+    latest: DataFrame | None
+    """The last change of each row among the first `settled` pieces; None when there are none."""
     settled: int
     changes_rows: int
     end: Offsets
@@ -98,7 +98,7 @@ class _Held:
         """The changes between two positions behind the base."""
         found = [rows for piece in self.pieces if (rows := piece.between(start, end)) is not None]
         if not found:
-            return self.latest.limit(0)
+            return self.pieces[0].rows.limit(0)
         return reduce(DataFrame.unionByName, found)
 
 
@@ -135,6 +135,12 @@ class Tables:
         self._held: dict[str, _Held] = {}
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._retired: dict[str, _Retired] = defaultdict(_Retired)
+        self._reading: dict[int, float] = {}
+        """Threads that read tables, and since when."""
+
+    def done(self) -> None:
+        """The calling thread has no use any more for what it has read."""
+        self._reading.pop(threading.get_ident(), None)
 
     def ends(self, definition: Definition, *, committed: bool = True) -> Offsets:
         """Where the table's topic ends now."""
@@ -208,6 +214,7 @@ class Tables:
         """The table with all changes before `end`, and maybe later ones."""
         topic = definition.topic
         identity = self.identity(definition)
+        self._reads()
         with self._locks[topic]:
             held = self._held.get(topic) or self._found(definition, identity)
             if held is None or held.base.identity != identity:
@@ -217,6 +224,10 @@ class Tables:
             self._held[topic] = held
             self._clear(topic)
         return held
+
+    def _reads(self) -> None:
+        """From now on the calling thread may use what is there, until it is `done`."""
+        self._reading.setdefault(threading.get_ident(), time.monotonic())
 
     def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> _Held:
         """The table from the beginning of its topic."""
@@ -246,7 +257,7 @@ class Tables:
     def _begun(self, definition: Definition, base: _Base) -> _Held:
         at = base.end
         none = _kept(read_changes(self._spark, definition, self._connection, at, at).limit(0))
-        return _Held(definition, base, (), none, 0, 0, base.end, base.end)
+        return _Held(definition, base, (Piece(at, at, none),), None, 0, 0, at, at)
 
     def _advance(self, held: _Held, end: Offsets) -> _Held:
         """What is held, brought up to `end`."""
@@ -255,7 +266,7 @@ class Tables:
         read = read_changes(self._spark, held.definition, self._connection, start, end)
         new = _kept(read)
         if len(held.pieces) >= _MOST_PIECES:
-            held = self._together(self._settled(held))
+            held = self._together(held)
         rows = held.changes_rows + sum(offset - start[p] for p, offset in end.items())
         middle = held.end if held.changes_rows < rows / 2 else held.middle
         pieces = (*held.pieces, Piece(start, end, new))
@@ -269,17 +280,23 @@ class Tables:
         rows = [piece.rows for piece in held.pieces]
         one = Piece(held.base.end, held.end, _kept(reduce(DataFrame.unionByName, rows)))
         self._retire(held.definition.topic, *rows)
-        return replace(held, pieces=(one,), settled=1)
+        if held.settled == len(rows):
+            return replace(held, pieces=(one,), settled=1)
+        if held.latest is not None:
+            self._retire(held.definition.topic, held.latest)
+        return replace(held, pieces=(one,), latest=None, settled=0)
 
     def _settled(self, held: _Held) -> _Held:
         """What is held, with the last change of each row. Only who reads whole rows needs it."""
         new = [piece.rows for piece in held.pieces[held.settled :]]
         if not new:
             return held
-        newest = _latest(reduce(DataFrame.unionByName, new))
-        others = held.latest.join(F.broadcast(newest.select("_id")), "_id", "left_anti")
-        latest = _kept(others.unionByName(newest))
-        self._retire(held.definition.topic, held.latest)
+        latest = _latest(reduce(DataFrame.unionByName, new))
+        if held.latest is not None:
+            newest = F.broadcast(latest.select("_id"))
+            latest = held.latest.join(newest, "_id", "left_anti").unionByName(latest)
+            self._retire(held.definition.topic, held.latest)
+        latest = _kept(latest)
         return replace(held, latest=latest, settled=len(held.pieces))
 
     def _state(self, held: _Held, end: Offsets, only: Only = all_rows) -> DataFrame:
@@ -291,9 +308,8 @@ class Tables:
             with self._locks[topic]:
                 if self._held[topic] is held:  # else another flow has gone on
                     held = self._held[topic] = self._settled(held)
-        if dict(end) == dict(held.end) and held.settled == len(held.pieces):
-            latest = held.latest
-        else:
+        latest = held.latest
+        if latest is None or dict(end) != dict(held.end) or held.settled < len(held.pieces):
             latest = _latest(held.between({}, end))
         return _with_changes(held.base.rows, latest, only)
 
@@ -304,14 +320,15 @@ class Tables:
         base = self._write(topic, held.base.identity, rows, middle)
         self._retired[topic].folders.append((time.monotonic(), held.base.folder))
         later = _kept(held.between(middle, held.end))
-        latest = _kept(_latest(later))
-        self._retire(topic, *(piece.rows for piece in held.pieces), held.latest)
+        self._retire(topic, *(piece.rows for piece in held.pieces))
+        if held.latest is not None:
+            self._retire(topic, held.latest)
         return replace(
             held,
             base=base,
             pieces=(Piece(middle, held.end, later),),
-            latest=latest,
-            settled=1,
+            latest=None,
+            settled=0,
             changes_rows=sum(offset - middle.get(p, 0) for p, offset in held.end.items()),
             middle=held.end,
         )
@@ -334,8 +351,10 @@ class Tables:
         self._retired[topic].changes.extend((now, kept) for kept in changes)
 
     def _clear(self, topic: str) -> None:
-        """Removes what no batch reads any more: Spark alone would do so some time, or never."""
-        retired, limit = self._retired[topic], time.monotonic() - _READERS_SECONDS
+        """Removes what nobody reads any more: Spark alone would do so some time, or never."""
+        now = time.monotonic()
+        limit = max(min([*self._reading.values(), now]), now - _READERS_SECONDS)
+        retired = self._retired[topic]
         while retired.folders and retired.folders[0][0] < limit:
             self._checkpoints.delete(retired.folders.pop(0)[1])
         while retired.changes and retired.changes[0][0] < limit:
