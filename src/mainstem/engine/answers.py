@@ -7,6 +7,7 @@ import re
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -32,6 +33,7 @@ from mainstem.engine.compile import (
 from mainstem.engine.encode import JSON_OPTIONS, encode
 from mainstem.engine.functions import check_loads
 from mainstem.engine.keyed_rules import explained, rows_of_function
+from mainstem.engine.pipeline_rules import inspected
 from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
@@ -81,6 +83,8 @@ class Answers:
             case "analyse":
                 columns = self._analyse(payload)
                 yield {"columns": [{"name": c.name, "type": c.type} for c in columns]}
+            case "inspect":
+                yield {"query": _QUERY.dump_python(self._inspect(payload), mode="json")}
             case "explain":
                 yield self._explain(payload)
             case "encode":
@@ -102,6 +106,23 @@ class Answers:
             columns = columns_of(self._compile(payload))
         check_expression(self._spark.newSession(), definition, columns)
         return columns
+
+    def _inspect(self, payload: dict[str, Any]) -> Query:
+        """What the plan of a Python function tells; the function is called with no rows."""
+        definition = _DEFINITION.validate_python(payload["definition"])
+        inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        assert definition.query is not None
+        query = replace(definition.query, mentioned=())
+        session = flow_session(self._spark, self._settings.shuffle_partitions)
+        if flow_kind(inputs) is FlowKind.STREAM:
+            # it may keep state: then its inputs have watermarks
+            guessed = replace(query, aggregates=True)
+            plain = replace(definition, query=guessed, deduplicate=(), within=None)
+            limit = self._settings.max_records_per_batch
+            rows = compile_stream(session, plain, inputs, self._connection, limit)
+        else:
+            rows = compile_empty(session, query, inputs)
+        return inspected(definition, inputs, rows)
 
     def _compile(self, payload: dict[str, Any]) -> DataFrame:
         definition = _DEFINITION.validate_python(payload["definition"])

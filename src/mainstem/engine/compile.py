@@ -30,12 +30,13 @@ from mainstem.engine.decode import (
 )
 from mainstem.engine.function_arguments import check_arguments
 from mainstem.engine.functions import register
+from mainstem.engine.pipelines import call_pipeline
 from mainstem.engine.set_aside import Excluded
 from mainstem.engine.spark_errors import query_error
 from mainstem.engine.streamed import as_streamed, metadata_needed, patient
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
-from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, Column, Offsets
+from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, RESERVED_COLUMNS, Column, Offsets
 
 
 def flow_session(spark: SparkSession, shuffle_partitions: int) -> SparkSession:
@@ -77,7 +78,11 @@ def compile_stream(
             observed=not realtime,
             excluded=excluded or {},
         )
-        read_stream(session, source, intake).createOrReplaceTempView(_view(source))
+        given = read_stream(session, source, intake)
+        if query.python is not None:
+            # a function takes all the columns that there are: it gets none that it does not name
+            given = given.drop(*set(RESERVED_COLUMNS).difference(query.columns_read))
+        given.createOrReplaceTempView(_view(source))
     rows = as_streamed(definition, query, lambda text: run_query(session, text, metadata))
     if excluded is None:
         check_arguments(rows, query)
@@ -185,6 +190,8 @@ def run_query(
 
     `metadata` are the metadata columns that the inputs have; by default, those that it mentions.
     """
+    if query.python is not None:
+        return call_pipeline(session, query)
     counts = count_window_of(query)
     if counts is not None:
         return _count(session, query, counts)

@@ -86,7 +86,8 @@ def open_session(
     for key, value in configuration.items():
         builder = builder.config(key, value)
     # PySpark repeats every analysis error there; ours reach the user through the catalogue
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    for what in ("SQL", "DataFrame"):
+        logging.getLogger(f"{what}QueryContextLogger").setLevel(logging.CRITICAL + 1)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     return session

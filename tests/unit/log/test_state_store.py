@@ -81,5 +81,5 @@ def test_the_first_of_several_timers_is_the_next(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     kept = Kept(b"1", 20, (("late", 30), ("soon", 10)))
     store.apply({b"a": kept, b"b": Kept(None, None, (("x", 15),))}, 0, None, 2, None)
-    assert store.get(b"a") == kept
+    assert store.get([b"a"]) == {b"a": kept}
     assert (store.next_due(), store.due(14), store.due(15)) == (10, [b"a"], [b"a", b"b"])
