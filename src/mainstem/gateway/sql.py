@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mainstem.catalog.entry import Catalog, Entry
+from mainstem.definitions.bounds import bounds
 from mainstem.definitions.model import (
     ApplyLate,
     Create,
@@ -141,6 +142,8 @@ class Statements:
                 "rows": answer.rows,
                 "truncated": answer.truncated,
                 "freshness": None,
+                "read": answer.read,
+                "note": f"read {_extent(answer.read)}",
             }
         )
 
@@ -289,7 +292,13 @@ class Statements:
             case "push":
                 how = f"push query: changes of {inputs}, from the log"
             case "history":
-                how = f"history query: Spark reads all of {inputs} in the log"
+                read = self._engine.extent(select.query, list(definitions.values()))
+                bounded = bounds(select.query)
+                lines = [f"history query: Spark reads {_extent(read)} in the log"]
+                for name, mentions in bounded.items():
+                    told = " or ".join(" and ".join(map(str, mention)) for mention in mentions)
+                    lines.append(f"  of {definitions[name].name}: {told}")
+                return _message("\n".join(lines), {"class": kind, "read": read})
         return _message(how, {"class": kind})
 
     def _entry(self, name: str, location: Any) -> Entry:
@@ -359,6 +368,13 @@ def _done(done: Done) -> dict[str, Any]:
     if done.plan is not None:
         detail = {"plan": plan_text(done.plan), "revision": done.plan.revision}
     return _message(done.message, detail)
+
+
+def _extent(read: Sequence[Mapping[str, Any]]) -> str:
+    """`5 of 100 records of clicks`, for each stream."""
+    return ", ".join(
+        f"{r['records']:,} of {_count(r['of'], 'record')} of {r['stream']}" for r in read
+    )
 
 
 def _count(number: int, what: str) -> str:
