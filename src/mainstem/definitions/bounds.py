@@ -10,7 +10,7 @@ The condition stays in the query. What is told here only spares reading, so in d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -119,37 +119,42 @@ def _conditions(node: exp.Expr) -> Iterator[exp.Expr]:
 
 def _told(parsed: Parsed, condition: exp.Expr) -> Iterator[tuple[exp.Column, list[Bound]]]:
     """The column that a condition speaks of, and what it says."""
-    if isinstance(condition, exp.Between) and _is_bounded(condition.this):
-        at = _index(parsed, condition.this) + 2
-        low = _constant_from(parsed.tokens, at)
+    tokens = parsed.tokens
+    if isinstance(condition, exp.Between) and (column := _bounded(condition.this)):
+        at = _index(parsed, column) + 2
+        low = _constant_from(tokens, at)
         if low and condition.args.get("symmetric") is None:
-            high = _constant_from(parsed.tokens, at + len(low) + 1)
-            name = condition.this.name.lower()
-            pairs = ((Side.LEAST, low), (Side.MOST, high))
-            told = [Bound(name, side, _text(parsed, part)) for side, part in pairs if part]
-            yield condition.this, told
+            high = _constant_from(tokens, at + len(low) + 1)
+            yield column, _bounds_of(parsed, column, ((Side.LEAST, low), (Side.MOST, high)))
     elif isinstance(condition, exp.Binary) and type(condition) in _SIDES:
-        left, right = _SIDES[type(condition)]
-        if _is_bounded(condition.left):
-            column, side = condition.left, left
+        side, mirrored = _SIDES[type(condition)]
+        if column := _bounded(condition.left):
             at = _index(parsed, column) + 1
-            while parsed.tokens[at].text in "<>=":
+            while tokens[at].text in "<>=":
                 at += 1
-            part = _constant_from(parsed.tokens, at)
-        elif _is_bounded(condition.right):
-            column, side = condition.right, right
+            part = _constant_from(tokens, at)
+            yield column, _bounds_of(parsed, column, ((side, part),))
+        elif column := _bounded(condition.right):
             at = _index(parsed, column) - 2 * (len(column.parts) - 1)
-            while parsed.tokens[at - 1].text in "<>=":
+            while tokens[at - 1].text in "<>=":
                 at -= 1
-            part = _constant_upto(parsed.tokens, at)
-        else:
-            return
-        if part:
-            yield column, [Bound(column.name.lower(), side, _text(parsed, part))]
+            part = _constant_upto(tokens, at)
+            yield column, _bounds_of(parsed, column, ((mirrored, part),))
 
 
-def _is_bounded(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column) and node.name.lower() in COLUMNS
+def _bounds_of(
+    parsed: Parsed, column: exp.Column, parts: Iterable[tuple[Side, Sequence[Token]]]
+) -> list[Bound]:
+    text = parsed.source.text
+    return [
+        Bound(column.name.lower(), side, text[part[0].start : part[-1].end])
+        for side, part in parts
+        if part
+    ]
+
+
+def _bounded(node: exp.Expr) -> exp.Column | None:
+    return node if isinstance(node, exp.Column) and node.name.lower() in COLUMNS else None
 
 
 def _index(parsed: Parsed, column: exp.Expr) -> int:
@@ -193,7 +198,3 @@ def _grows(constant: Sequence[Token]) -> bool:
         return True
     taken = [after for token, after in pairwise(constant) if token.text == "-"]
     return all(token.upper == "INTERVAL" or token.kind is T.NUMBER for token in taken)
-
-
-def _text(parsed: Parsed, part: Sequence[Token]) -> str:
-    return parsed.source.text[part[0].start : part[-1].end]
