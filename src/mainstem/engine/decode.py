@@ -105,7 +105,7 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
     if intake.ticks is not None:
         where["subscribe"] += f",{intake.ticks}"
     options = _kafka_options(where, intake.connection, intake.metadata)
-    options["startingOffsets"] = intake.start
+    options["startingOffsets"] = _starting(definition, intake.start)
     # topics of a pattern come and go; what must not go is looked after by the writer (`topics`)
     options["failOnDataLoss"] = "true" if definition.pattern is None else "false"
     if intake.max_records is not None:
@@ -173,6 +173,14 @@ def read_between(
     raw = _load_range(spark, where, connection, metadata, *texts)
     rows = _good_rows(_parse(raw, definition, metadata, whole=True)).drop(_MISTAKEN)
     return _with_event_time(rows, definition, metadata)
+
+
+def read_raw(
+    spark: SparkSession, topic: str, connection: Connection, start: Offsets, end: Offsets
+) -> DataFrame:
+    """The records of a topic between two positions, in Kafka's columns."""
+    texts = (_offsets_text({topic: at}) for at in (start, end))
+    return _load_range(spark, {"subscribe": topic}, connection, (), *texts)
 
 
 def read_signals(
@@ -275,6 +283,13 @@ def _where(definition: Definition) -> dict[str, str]:
     if pattern is None:
         return {"subscribe": definition.topic}
     return {"subscribePattern": pattern.regex, **_PATIENCE}
+
+
+def _starting(definition: Definition, start: str) -> str:
+    """Where a new flow begins in one of its inputs; offsets are given for all of them."""
+    if not start.startswith("{"):
+        return start
+    return json.dumps({definition.topic: json.loads(start)[definition.topic]})
 
 
 def _named(definition: Definition, topics: Iterable[str]) -> dict[str, str]:

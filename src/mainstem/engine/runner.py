@@ -12,6 +12,7 @@ from mainstem import __version__
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.definitions.model import Definition
 from mainstem.engine.flow import Flow, FlowServices
+from mainstem.engine.hand_over import Backfills, WriteCatalog
 from mainstem.engine.keyed import forget_state
 from mainstem.engine.status import FlowState, iso
 from mainstem.errors import MainstemError
@@ -62,11 +63,13 @@ class Runner:
         services: FlowServices,
         catalog: Callable[[], Catalog],
         statuses: StateLog[dict[str, Any]],
+        write_catalog: WriteCatalog,
     ) -> None:
         self._services = services
         self._catalog = catalog
         self._statuses = statuses
         self._flows: dict[str, Flow] = {}
+        self._backfills = Backfills(services, write_catalog)
         self._woken = threading.Event()
         self._published: dict[str, dict[str, Any]] = {}
         self._started_at = services.clock.now()
@@ -83,10 +86,11 @@ class Runner:
             try:
                 self._beat()
                 self.reconcile()
-                for flow in self._flows.values():
+                for flow in (*self._flows.values(), *self._backfills.flows):
                     flow.tick()
                 if ticks % _MEASURE_EVERY_TICKS == 0:
                     self._measure()
+                self._backfills.hand_over(self._catalog(), self._flows)
                 self._publish()
             except MainstemError as error:
                 _LOG.warning("%s", error)
@@ -95,6 +99,7 @@ class Runner:
             ticks += 1
             self._woken.wait(_TICK_SECONDS)
             self._woken.clear()
+        self._backfills.stop()
         for flow in self._flows.values():
             flow.stop()
 
@@ -102,6 +107,7 @@ class Runner:
         """Starts, stops and restarts flows until they are what the catalog asks for."""
         catalog = self._catalog()
         wanted = {entry.name.lower(): entry for entry in catalog.flows()}
+        self._backfills.reconcile({n: (e, _inputs(e, catalog)) for n, e in wanted.items()})
         for name in [n for n in self._flows if n not in wanted]:
             self._remove(self._flows.pop(name))
         for name, entry in wanted.items():
@@ -148,7 +154,7 @@ class Runner:
 
     def _measure(self) -> None:
         self._services.ledger.refresh()
-        for flow in self._flows.values():
+        for flow in (*self._flows.values(), *self._backfills.flows):
             flow.measure()
 
     def _beat(self) -> None:
