@@ -13,6 +13,8 @@ from mainstem.vocabulary import BACKFILL_PREFIX
 
 EARLIEST = "earliest"
 BEGINNING = "beginning"
+HANDING_OVER = "handing over"
+"""The state of a backfill that is done, as long as the table has yet to go on with it."""
 
 
 def begun(

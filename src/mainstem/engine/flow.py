@@ -22,6 +22,7 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
+from mainstem.catalog.backfill import HANDING_OVER
 from mainstem.catalog.entry import Entry
 from mainstem.catalog.plan import TopicNeed
 from mainstem.definitions.flow import flow_kind
@@ -289,7 +290,7 @@ class Flow:
         if not take_over.needed:
             return False
         self.status.state = FlowState.STARTING
-        self.handing_over = {"state": "handing over", "generation": self.entry.generation}
+        self.handing_over = {"state": HANDING_OVER, "generation": self.entry.generation}
         self._taking_over = take_over
         take_over.start()
         return True

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mainstem.catalog.apply import Executor
-from mainstem.catalog.backfill import BEGINNING, EARLIEST, begun, turned
+from mainstem.catalog.backfill import BEGINNING, EARLIEST, HANDING_OVER, begun, turned
 from mainstem.catalog.entry import BackfillState, Catalog, Entry
 from mainstem.definitions.model import Definition, Kind
 from mainstem.errors import MainstemError
@@ -152,11 +152,11 @@ def _shown(entry: Entry, status: Mapping[str, Any]) -> dict[str, Any]:
     assert backfill is not None
     told = status.get("backfill") or {}
     mine = told if told.get("generation") == backfill.generation else {}
-    state = mine.get("state", backfill.state.value)
-    if backfill.state is BackfillState.DONE and status.get("generation") != entry.generation:
-        state = "handing over"
-    elif backfill.state is BackfillState.CANCELLED:
-        state = backfill.state.value
+    state = backfill.state.value
+    if backfill.active or mine.get("state") == HANDING_OVER:
+        state = mine.get("state", state)
+    elif backfill.state is BackfillState.DONE and status.get("generation") != entry.generation:
+        state = HANDING_OVER
     return {
         "name": entry.name,
         "state": state,

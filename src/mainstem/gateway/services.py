@@ -98,9 +98,7 @@ class Services:
             setup.connection, self.admin, self.readers, lambda name: self.catalog().get(name)
         )
         executor = LogExecutor(self.admin, self._store, settings.kafka)
-        self.backfills = Backfills(
-            self._store.catalog, executor, self.admin, lambda: flow_statuses(self)
-        )
+        self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
             self._store,
             executor,
