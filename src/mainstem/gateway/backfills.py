@@ -19,7 +19,9 @@ from mainstem.log.admin import Admin
 Statuses = Callable[[], Mapping[str, dict[str, Any]]]
 Place = Mapping[str, Mapping[str, int]]
 """Topic -> partition -> offset."""
-_COUNTS = ("records_done", "records_total", "records_per_second", "eta_seconds", "error")
+_COUNTS = ("records_done", "records_total", "records_per_second", "eta_seconds")
+SHOWN = ("name", "state", "since", "rate", *_COUNTS)
+"""What a table of backfills shows of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,4 +165,5 @@ def _shown(entry: Entry, status: Mapping[str, Any]) -> dict[str, Any]:
         "since": backfill.since,
         "rate": backfill.rate,
         **{name: mine.get(name) for name in _COUNTS},
+        "error": mine.get("error"),
     }

@@ -114,6 +114,7 @@ class Services:
         self.statements = Statements(
             catalog=self.catalog,
             changes=self.changes,
+            backfills=self.backfills,
             engine=self.engine,
             writer=self.writer,
             admin=self.admin,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mainstem.catalog.backfill import BEGINNING
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.definitions.bounds import bounds
 from mainstem.definitions.model import (
@@ -27,12 +28,14 @@ from mainstem.definitions.model import (
     Resume,
     Select,
     Show,
+    StartBackfill,
     Statement,
 )
 from mainstem.definitions.parse import parse_one
 from mainstem.definitions.resolve import classify
 from mainstem.definitions.to_postgres import to_postgres
 from mainstem.errors import MainstemError
+from mainstem.gateway.backfills import SHOWN, Backfills
 from mainstem.gateway.changes import Changes, Done, plan_text, unknown
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.waiting import why_open
@@ -54,6 +57,7 @@ class Statements:
         *,
         catalog: Callable[[], Catalog],
         changes: Changes,
+        backfills: Backfills,
         engine: Engine,
         writer: Writer,
         admin: Admin,
@@ -64,6 +68,7 @@ class Statements:
     ) -> None:
         self._catalog = catalog
         self._changes = changes
+        self._backfills = backfills
         self._engine = engine
         self._writer = writer
         self._admin = admin
@@ -96,6 +101,13 @@ class Statements:
                     raise error.at(location) from None
             case ApplyLate(name, location):
                 return self._apply_late(self._entry(name, location), location)
+            case StartBackfill(name, location):
+                try:
+                    told = self._backfills.start(name, statement.since or BEGINNING, statement.rate)
+                except MainstemError as error:
+                    raise error.at(location) from None
+                reads = f"{_count(told['records'], 'record')}, from {told['since']}"
+                return _message(f"backfill of {told['name']} begins: it reads {reads}", told)
             case InsertValues():
                 return self._insert(statement)
             case Show(what):
@@ -210,6 +222,9 @@ class Statements:
                 return _rows(("name", "partitions", "replication_factor"), found)
             case Listing.FLOWS:
                 return self._show_flows(catalog)
+            case Listing.BACKFILLS:
+                rows = [[one[name] for name in SHOWN] for one in self._backfills.all()]
+                return _rows(SHOWN, rows)
             case Listing.FUNCTIONS:
                 functions = [f for _, f in sorted(catalog.functions.items())]
                 rows = [[f.name, f.flavour.value, f.signature, str(f.location)] for f in functions]
