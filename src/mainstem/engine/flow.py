@@ -42,7 +42,7 @@ from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
 from mainstem.engine.streamed import patient
-from mainstem.engine.take_over import TakeOver
+from mainstem.engine.take_over import TakeOver, is_pending
 from mainstem.engine.writer import BatchWriter, TaskMaking
 from mainstem.errors import MainstemError
 from mainstem.log.late import Ledger
@@ -286,9 +286,9 @@ class Flow:
 
     def _takes_over(self) -> bool:
         """Begins to take over the result of a backfill, if there is one; `tick` goes on then."""
-        take_over = TakeOver(self.entry, self._services)
-        if not take_over.needed:
+        if not is_pending(self.entry, self._services.checkpoints):
             return False
+        take_over = TakeOver(self.entry, self._services)
         self.status.state = FlowState.STARTING
         self.handing_over = {"state": HANDING_OVER, "generation": self.entry.generation}
         self._taking_over = take_over

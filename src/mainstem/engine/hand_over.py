@@ -13,6 +13,7 @@ from mainstem.definitions.model import Definition
 from mainstem.engine.backfill import BackfillFlow
 from mainstem.engine.flow import Flow, FlowServices
 from mainstem.engine.status import FlowState
+from mainstem.engine.take_over import is_pending
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import BACKFILL_PREFIX
 
@@ -122,8 +123,13 @@ class Backfills:
         """Deletes, once, topics of backfills that ended while no engine was running."""
         if self._swept:
             return
-        kept = {topic_beside(e.definition.topic, e.newest_generation) for e in entries if _keeps(e)}
-        admin = self._services.admin
+        admin, checkpoints = self._services.admin, self._services.checkpoints
+        kept = {
+            topic_beside(entry.definition.topic, entry.newest_generation)
+            for entry in entries
+            if (entry.backfill is not None and entry.backfill.active)
+            or is_pending(entry, checkpoints)
+        }
         for info in admin.topics(internal=True):
             if info.name.startswith(BACKFILL_PREFIX) and info.name not in kept:
                 admin.delete_topic(info.name)
@@ -135,9 +141,3 @@ def _asks_for(entry: Entry, running: Entry) -> bool:
     assert running.backfill is not None
     wanted = entry.backfill
     return wanted is not None and wanted.active and wanted.generation == running.backfill.generation
-
-
-def _keeps(entry: Entry) -> bool:
-    """True when the topic of the entry's backfill is of use: to go on, or to be taken over."""
-    backfill = entry.backfill
-    return backfill is not None and (backfill.active or backfill.generation == entry.generation)

@@ -7,9 +7,10 @@ When the catalog says that a backfill is done, the flow of its generation starts
 2. Compare, by key, what the table's topic holds with what the backfill's topic holds, and write the
    differences to the table's topic, deletes for rows that are no more among them, in one
    transaction. Crash before the commit: nothing has changed; behind it: there is no difference.
-3. Make the backfill's position that of the table's group, for people and tools.
-4. Delete the backfill's topic. Crash before: steps 1 to 4 are done again, and find nothing to do,
-   as nobody else writes to the table's topic. Crash behind: only step 5 is left.
+3. Make the backfill's position that of the table's group, for people and tools. Note in the
+   checkpoint that the table has all. Crash before: steps 1 to 3 are done again, and find nothing to
+   write, as nobody else writes to the table's topic.
+4. Delete the backfill's topic. Crash before: the next start of the engine deletes it.
 5. The checkpoint of the old generation goes, and the flow starts from the backfill's checkpoint,
    writing to the table's topic (`flow`). Its tokens are those of the backfill: a batch that the
    backfill had written before it was held writes nothing again.
@@ -20,6 +21,7 @@ like all others; the topic is never emptied.
 
 from __future__ import annotations
 
+import logging
 import threading
 
 from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +31,7 @@ from mainstem.catalog.backfill import topic_beside
 from mainstem.catalog.entry import BackfillState, Entry
 from mainstem.crash import crash_point
 from mainstem.engine.apply_late import corrections_of
+from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.decode import read_raw
 from mainstem.engine.micro_batch import Machinery
 from mainstem.engine.writer import write_whole
@@ -36,12 +39,25 @@ from mainstem.errors import MainstemError
 from mainstem.log.producer import TransactionalProducer
 from mainstem.vocabulary import group_of
 
+_LOG = logging.getLogger(__name__)
 _TASK = "take-over"
+_NOTE = "taken-over"
 
 
 def backfill_group(entry: Entry) -> str:
     """The consumer group under which tools see the position of a backfill."""
     return group_of(f"{entry.flow_id}.backfill")
+
+
+def is_pending(entry: Entry, checkpoints: Checkpoints) -> bool:
+    """True when the table has yet to get what its backfill has computed."""
+    backfill = entry.backfill
+    return (
+        backfill is not None
+        and backfill.state is BackfillState.DONE
+        and backfill.generation == entry.generation
+        and checkpoints.read_note(checkpoints.folder(entry), _NOTE, 0) is None
+    )
 
 
 class TakeOver:
@@ -53,17 +69,6 @@ class TakeOver:
         self._beside = topic_beside(entry.definition.topic, entry.generation)
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="take-over", daemon=True)
-
-    @property
-    def needed(self) -> bool:
-        """True when the flow may not start before this was done."""
-        backfill = self._entry.backfill
-        return (
-            backfill is not None
-            and backfill.state is BackfillState.DONE
-            and backfill.generation == self._entry.generation
-            and self._machinery.admin.topic(self._beside) is not None
-        )
 
     def start(self) -> None:
         """Begins; returns at once."""
@@ -94,6 +99,8 @@ class TakeOver:
         write_whole(different, machinery.connection, entry.flow_id, _TASK, topic)
         crash_point("take-over-written", entry.flow_id, 0)
         self._move_group()
+        folder = machinery.checkpoints.folder(entry)
+        machinery.checkpoints.write_note(folder, _NOTE, 0, self._beside)
         machinery.admin.delete_topic(self._beside)
         crash_point("take-over-end", entry.flow_id, 0)
 
@@ -113,8 +120,11 @@ class TakeOver:
         admin, group = self._machinery.admin, backfill_group(self._entry)
         checkpoints = self._machinery.checkpoints
         position = checkpoints.end(checkpoints.folder(self._entry))
-        admin.commit_offsets(group_of(self._entry.name), position)
-        admin.delete_group(group)
+        try:
+            admin.commit_offsets(group_of(self._entry.name), position)
+            admin.delete_group(group)
+        except MainstemError as error:  # the flow itself never reads them
+            _LOG.warning("flow %s: %s", self._entry.name, error.message)
 
 
 def differences(wanted: DataFrame, actual: DataFrame) -> DataFrame:
