@@ -25,6 +25,14 @@ def test_a_backfill_goes_on_after_a_kill_and_hands_over_exactly(shop):
     shop.do("CREATE STREAM hits (k STRING) WITH (key = 'k', partitions = 2)")
     try:
         write(*(f"k{n % 7}" for n in range(2000)))
+        bounded = "SELECT count(*) FROM hits WHERE _partition > 1"
+        reads = "0 of 2,000 records of hits"
+        explained = shop.do(f"EXPLAIN {bounded}")["message"]
+        assert explained.splitlines() == [
+            f"history query: Spark reads {reads} in the log",
+            "  of hits: _partition > 1",
+        ]
+        assert shop.do(bounded)["note"] == f"read {reads}"
         shop.do(
             "CREATE TABLE hit_counts WITH (start = 'latest') AS"
             " SELECT k, count(*) AS n FROM hits GROUP BY k"
