@@ -85,12 +85,13 @@ class Runner:
         while not stop.is_set():
             try:
                 self._beat()
-                self.reconcile()
+                catalog = self.reconcile()
                 for flow in (*self._flows.values(), *self._backfills.flows):
                     flow.tick()
                 if ticks % _MEASURE_EVERY_TICKS == 0:
                     self._measure()
-                self._backfills.hand_over(self._catalog(), self._flows)
+                # by the catalog that the flows were started for: a newer one stops some of them
+                self._backfills.hand_over(catalog, self._flows)
                 self._publish()
             except MainstemError as error:
                 _LOG.warning("%s", error)
@@ -103,8 +104,8 @@ class Runner:
         for flow in self._flows.values():
             flow.stop()
 
-    def reconcile(self) -> None:
-        """Starts, stops and restarts flows until they are what the catalog asks for."""
+    def reconcile(self) -> Catalog:
+        """Starts, stops and restarts flows until they are what the catalog asks for; gives it."""
         catalog = self._catalog()
         wanted = {entry.name.lower(): entry for entry in catalog.flows()}
         self._backfills.reconcile({n: (e, _inputs(e, catalog)) for n, e in wanted.items()})
@@ -127,6 +128,7 @@ class Runner:
             else:
                 flow.start()
             self._beat()  # many flows take long to start, and that is no silence
+        return catalog
 
     def _end(self, flow: Flow) -> None:
         flow.stop()
