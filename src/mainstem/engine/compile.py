@@ -28,6 +28,7 @@ from mainstem.engine.decode import (
     read_stream,
     row_schema,
 )
+from mainstem.engine.extent import Extent
 from mainstem.engine.function_arguments import check_arguments
 from mainstem.engine.functions import register
 from mainstem.engine.pipelines import call_pipeline
@@ -147,13 +148,19 @@ def into(session: SparkSession, rows: DataFrame) -> DataFrame:
 
 
 def compile_history(
-    session: SparkSession, query: Query, inputs: Sequence[Definition], connection: Connection
+    session: SparkSession,
+    query: Query,
+    inputs: Sequence[Definition],
+    connection: Connection,
+    extents: Mapping[str, Extent],
 ) -> DataFrame:
-    """The rows of a query over the log as it is now."""
+    """The rows of a query over the log as it is now; of each input, only its extent is read."""
     register(session, query.functions)
     for source in inputs:
         metadata = mentioned_metadata(query.columns_read)
-        rows = read_batch(session, source, connection, metadata=metadata)
+        extent = extents[source.name]
+        between = (extent.start, extent.end) if extent.records < extent.of else None
+        rows = read_batch(session, source, connection, metadata=metadata, between=between)
         rows.createOrReplaceTempView(_view(source))
     rows = run_query(session, query)
     check_arguments(rows, query)

@@ -93,6 +93,7 @@ def start_micro_batch(
         behind=_behind(entry, inputs, machinery),
         pacer=pacer,
         limit=machinery.settings.max_records_per_batch,
+        settled=machinery.checkpoints.settled(checkpoint),
     )
     query = (
         run.rows.writeStream.queryName(entry.flow_id)
