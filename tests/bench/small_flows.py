@@ -7,7 +7,6 @@ by a reader of committed records. Of an aggregate, only rows with the newest eve
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,7 +23,7 @@ from mainstem.log.producer import Outgoing, Producer
 FLOWS = 30
 RATE = 500
 KEYS = 100
-WARM_UP_SECONDS = float(os.environ.get("WARM_UP_SECONDS", "60"))
+WARM_UP_SECONDS = 60
 MEASURED_SECONDS = 60
 STEP_SECONDS = 0.1
 LATEST_SECONDS = 10
