@@ -82,7 +82,8 @@ class ProgressListener(StreamingQueryListener):
 
     def __init__(self, pass_on: Callable[[Progress], None]) -> None:
         jvm: Any = SparkContext._jvm
-        self._jlistenerobj = jvm.PythonStreamingQueryListenerWrapper(_Calls(pass_on))
+        streaming = jvm.org.apache.spark.sql.streaming
+        self._jlistenerobj = streaming.PythonStreamingQueryListenerWrapper(_Calls(pass_on))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Never called: `_Calls` stands in Spark's place for this object."""
@@ -119,4 +120,4 @@ class _Calls:
     class Java:
         """The interface, as Py4J wants to know it."""
 
-        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+        implements = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]  # noqa: RUF012 - Py4J takes only a list
