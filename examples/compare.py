@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
+from mainstem.cli.client import Client
 from play import Answer, Row
 from stage import say
-
-from mainstem.cli.client import Client
 
 _LOOK_EVERY_SECONDS = 0.3
 
@@ -123,7 +121,6 @@ def _read(value: Any, sample: Any) -> Any:
         return None
     readers: Mapping[type, Callable[[Any], Any]] = {
         datetime: lambda text: datetime.fromisoformat(text).astimezone(UTC),
-        Decimal: lambda number: Decimal(str(number)),
         float: float,
     }
     return readers.get(type(sample), lambda plain: plain)(value)

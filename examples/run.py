@@ -11,15 +11,15 @@ import sys
 import time
 from typing import Any
 
-from compare import Compared, troubles, wait_for
-from play import EXAMPLES, case, names, play
 from rich.console import Console
 from rich.table import Table
-from stage import apply, say, stack
 
+from compare import Compared, troubles, wait_for
 from mainstem.cli.client import Client
 from mainstem.cli.pipeline import wait_for_flows
 from mainstem.errors import MainstemError
+from play import EXAMPLES, case, names, play
+from stage import apply, say, stack
 
 SEED = 7
 START_SECONDS = 120.0

@@ -23,7 +23,7 @@ RUNNERS = ("ann", "bob", "chloé", "dmitri", "eve")
 
 
 def events(seed: int) -> list[Event]:
-    """The places, then runs through the park: a point every few seconds, at two to four metres a second."""
+    """The places, then runs through the park: points a few seconds and some metres apart."""
     choose = random.Random(seed)
     happened = [
         Event("places", {"place": place, "lat": lat, "lon": lon})

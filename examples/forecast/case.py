@@ -26,7 +26,7 @@ def events(seed: int) -> list[Event]:
             power += choose.choice((-9, 9))
         row = {"machine": machine, "load": round(load, 3), "ambient": round(ambient, 1)}
         row |= {"power": round(power, 3), "at": clock(BEGIN + timedelta(seconds=10 * number))}
-        happened.append(Event("readings_of_power", row))
+        happened.append(Event("power_readings", row))
     return happened
 
 

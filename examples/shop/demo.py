@@ -29,6 +29,7 @@ HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))
 
 from events import Answer, events  # noqa: E402
+
 from play import send  # noqa: E402
 from stage import apply, say, stack  # noqa: E402
 

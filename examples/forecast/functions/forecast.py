@@ -36,7 +36,7 @@ class Forecast:
     error: float
 
 
-@stateful(stream="readings_of_power", key="machine")
+@stateful(stream="power_readings", key="machine")
 def forecasts(reading: Reading, state: State[Model]) -> Iterator[Forecast]:
     """Predicts the power from load and warmth, and only then looks at it and learns.
 

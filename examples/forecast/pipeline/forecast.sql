@@ -1,4 +1,4 @@
-CREATE STREAM readings_of_power (machine STRING, load DOUBLE, ambient DOUBLE, power DOUBLE, at TIMESTAMP)
+CREATE STREAM power_readings (machine STRING, load DOUBLE, ambient DOUBLE, power DOUBLE, at TIMESTAMP)
   WITH (key = 'machine', event_time = 'at', watermark = '1 minute');
 
 -- `forecasts` is made by functions/forecast.py: a model for each machine, whose weights are its state.
