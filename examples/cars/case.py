@@ -8,11 +8,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from play import Answer, Event, clock, moment
+from play import Answer, Event, Row, clock, moment
 
 BEGIN = datetime(2026, 3, 2, 16, tzinfo=UTC)
 CARS, SECONDS = 15, 120
-Row = dict[str, Any]
 
 
 def events(seed: int) -> list[Event]:
@@ -64,7 +63,7 @@ def answer(events: list[Event]) -> Answer:
         )
     ]
     wrong = [t for t in tens if t["engine_celsius"] > 115 or t["hard_stops"] >= 2]
-    return {"exceptions": wrong, "car_minutes": minutes}
+    return {"car_minutes": minutes, "exceptions": wrong}
 
 
 def _grouped(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-from play import Answer, Event, clock, moment
+from play import Answer, Event, Row, clock, moment
 
 BEGIN = datetime(2026, 3, 2, 6, tzinfo=UTC)
 END = BEGIN + timedelta(minutes=10)
@@ -62,7 +61,7 @@ def answer(events: list[Event]) -> Answer:
 
 def _hot_minutes(
     sensor: str, readings: list[tuple[datetime, float]], closed: datetime
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     minutes: dict[datetime, list[float]] = defaultdict(list)
     for at, celsius in readings:
         minutes[at.replace(second=0, microsecond=0)].append(celsius)
@@ -79,10 +78,8 @@ def _hot_minutes(
     ]
 
 
-def _alarms(
-    sensor: str, readings: list[tuple[datetime, float]], now: datetime
-) -> list[dict[str, Any]]:
-    alarms: list[dict[str, Any]] = []
+def _alarms(sensor: str, readings: list[tuple[datetime, float]], now: datetime) -> list[Row]:
+    alarms: list[Row] = []
     since: datetime | None = None
 
     def tell(what: str, at: datetime) -> None:

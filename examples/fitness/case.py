@@ -7,9 +7,8 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from math import cos, hypot, radians
-from typing import Any
 
-from play import Answer, Event, clock, moment
+from play import Answer, Event, Row, clock, moment
 
 BEGIN = datetime(2026, 3, 2, 7, tzinfo=UTC)
 PLACES = {
@@ -55,7 +54,7 @@ def events(seed: int) -> list[Event]:
 
 def answer(events: list[Event]) -> Answer:
     """Each runner's whole track, looked back over at every point."""
-    tracks: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    tracks: dict[str, list[Row]] = defaultdict(list)
     rows = []
     for event in events:
         if event.stream != "gps":
@@ -89,11 +88,11 @@ def answer(events: list[Event]) -> Answer:
     }
 
 
-def _where(row: dict[str, Any]) -> tuple[float, float]:
+def _where(row: Row) -> tuple[float, float]:
     return row["lat"], row["lon"]
 
 
-def _length(points: list[dict[str, Any]]) -> float:
+def _length(points: list[Row]) -> float:
     return sum((_metres(_where(a), _where(b)) for a, b in pairwise(points)), 0.0)
 
 

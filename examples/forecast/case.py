@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-from play import Answer, Event, clock, moment
+from play import Answer, Event, Row, clock, moment
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
 MACHINES = {"mill": (12.0, 20.0, 1.5), "lathe": (4.0, 9.0, 0.5), "pump": (7.0, 3.0, -2.0)}
@@ -34,7 +33,7 @@ def answer(events: list[Event]) -> Answer:
     """The same steps, one after the other."""
     learned: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     counted: dict[str, int] = defaultdict(int)
-    forecasts: list[dict[str, Any]] = []
+    forecasts: list[Row] = []
     for row in (event.row for event in events):
         machine = row["machine"]
         base, for_load, for_warmth = learned[machine]

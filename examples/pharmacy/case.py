@@ -8,12 +8,11 @@ from datetime import UTC, datetime, timedelta
 from math import acos, cos, radians, sin
 from typing import Any
 
-from play import Answer, Event, clock, moment
+from play import Answer, Event, Row, clock, moment
 
 BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC)
 DRUGS = ("oxycodone", "fentanyl", "diazepam")
 PATIENTS, DOCTORS, PHARMACIES, VISITS = 40, 6, 30, 1200
-Row = dict[str, Any]
 
 
 def events(seed: int) -> list[Event]:
@@ -25,7 +24,7 @@ def events(seed: int) -> list[Event]:
         return dict(zip((f"{name}lat", f"{name}lon"), map(_fine, at), strict=True))
 
     happened = [Event("doctors", {"doctor": f"d{n}", **place()}) for n in range(DOCTORS)]
-    pharmacies = [{"pharmacy": f"f{n}", **place()} for n in range(PHARMACIES)]
+    pharmacies: list[Row] = [{"pharmacy": f"f{n}", **place()} for n in range(PHARMACIES)]
     happened += [Event("pharmacies", pharmacy) for pharmacy in pharmacies]
     homes: dict[str, tuple[float, float]] = {}
     for number in range(PATIENTS):

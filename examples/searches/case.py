@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-from play import Answer, Event, clock, moment
+from play import Answer, Event, Row, clock, moment
 
 BEGIN = datetime(2026, 3, 2, 9, tzinfo=UTC)
 PAGES = {
@@ -20,18 +19,20 @@ TEN_MINUTES = timedelta(minutes=10)
 
 
 def events(seed: int) -> list[Event]:
-    """Two hours of searches and clicks; an hour later, one more of each."""
+    """Two hours of searches and clicks; two hours later, one more of each."""
     choose = random.Random(seed)
-    happened: list[tuple[datetime, Event]] = []
+    arrived: list[tuple[datetime, Event]] = []
+
+    def send(at: datetime, stream: str, row: Row) -> None:
+        arrives = at + timedelta(seconds=choose.uniform(0, 20))
+        arrived.append((arrives, Event(stream, row | {"at": clock(at)})))
 
     def search(at: datetime, number: int, user: str, query: str) -> None:
-        row = {"search_id": f"s{number}", "user_id": user, "query": query}
-        row |= {"shown": PAGES[query], "at": clock(at)}
-        happened.append((at, Event("searches", row)))
+        row: Row = {"search_id": f"s{number}", "user_id": user, "query": query}
+        send(at, "searches", row | {"shown": PAGES[query]})
 
     def click(at: datetime, user: str, page: str) -> None:
-        row = {"user_id": user, "page": page, "at": clock(at)}
-        happened.append((at, Event("clicks", row)))
+        send(at, "clicks", {"user_id": user, "page": page})
 
     for number in range(500):
         at = BEGIN + timedelta(milliseconds=choose.randrange(2 * 3600 * 1000))
@@ -39,19 +40,15 @@ def events(seed: int) -> list[Event]:
         search(at, number, user, query)
         for _ in range(choose.choice((0, 1, 1, 2))):
             # most clicks come soon, some after the ten minutes; some are on a page not shown
-            later = at + timedelta(
-                milliseconds=choose.choice((60, 300, 1200)) * choose.randrange(1000)
-            )
-            click(later, user, choose.choice([*PAGES[query], "/help"]))
+            waits = timedelta(seconds=choose.uniform(0, choose.choice((60, 300, 1200))))
+            click(at + waits, user, choose.choice([*PAGES[query], "/help"]))
 
     # this pair takes the watermarks on, so that the searches before it are settled
     end = BEGIN + timedelta(hours=4)
     search(end, 500, "u0", "lamp")
     click(end + timedelta(seconds=5), "u0", "/lamps")
-    # events arrive in about the order in which they happened
-    jitter = {id(event): timedelta(seconds=choose.uniform(0, 20)) for _, event in happened}
-    happened.sort(key=lambda item: item[0] + jitter[id(item[1])])
-    return [event for _, event in happened]
+    arrived.sort(key=lambda item: item[0])
+    return [event for _, event in arrived]
 
 
 def answer(events: list[Event]) -> Answer:
@@ -68,18 +65,22 @@ def answer(events: list[Event]) -> Answer:
             "clicked_at": moment(click["at"]) if click else None,
         }
         for search in searches
-        for click in [c for c in clicks if _led_to(search, c)] or [None]
+        for click in _clicks_of(search, clicks) or [None]
     ]
-    by_query: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_query: dict[str, list[Row]] = defaultdict(list)
     for row in attributed:
         by_query[row["query"]].append(row)
     return {
-        "attributed": attributed,
         "query_quality": [_quality(*item) for item in by_query.items()],
+        "attributed": attributed,
     }
 
 
-def _led_to(search: dict[str, Any], click: dict[str, Any]) -> bool:
+def _clicks_of(search: Row, clicks: list[Row]) -> list[Row | None]:
+    return [click for click in clicks if _led_to(search, click)]
+
+
+def _led_to(search: Row, click: Row) -> bool:
     waited = moment(click["at"]) - moment(search["at"])
     return (
         click["user_id"] == search["user_id"]
@@ -88,7 +89,7 @@ def _led_to(search: dict[str, Any], click: dict[str, Any]) -> bool:
     )
 
 
-def _quality(query: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _quality(query: str, rows: list[Row]) -> Row:
     waited = [(r["clicked_at"] - r["searched_at"]).total_seconds() for r in rows if r["page"]]
     return {
         "query": query,
