@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
@@ -71,6 +72,8 @@ def check(
     right = all(c.equal for c in compared)
     out = Console(width=110)
     for one in compared:
+        counts = f"{one.expected} rows computed from the events, {one.found} in Mainstem"
+        out.print(f"\n{one.name} ({', '.join(one.columns)}): {counts}", markup=False)
         out.print(side_by_side(one))
     for trouble in troubles(client, flows):
         out.print(trouble, style="red", markup=False)
@@ -82,10 +85,7 @@ def check(
 
 def side_by_side(one: Compared) -> Table:
     """The first rows of a comparison; what differs comes first."""
-    title = f"{one.name}: {one.expected} rows computed from the events, {one.found} in Mainstem"
-    heading = ", ".join(one.columns)
-    table = Table("computed from the events", "in Mainstem", title=title, title_justify="left")
-    table.caption, table.caption_justify = heading, "left"
+    table = Table("computed from the events", "in Mainstem")
     for expected, found in one.pairs[:SHOWN_ROWS]:
         differs = expected is None or found is None
         table.add_row(_plain(expected), _plain(found), style="bold red" if differs else "")
@@ -99,6 +99,8 @@ def _plain(row: tuple[Any, ...] | None) -> str:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

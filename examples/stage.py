@@ -16,6 +16,8 @@ from mainstem.config import load_project
 from mainstem.local.run_file import RunInfo, running
 from mainstem.local.stack import Stack
 
+PATIENCE_SECONDS = 300.0
+"""A busy machine may take long over a first plan."""
 say = Console(stderr=True, highlight=False)
 
 
@@ -30,7 +32,7 @@ def stack(folder: Path) -> Iterator[tuple[Client, RunInfo]]:
         with Stack(project, listener=lambda e: say.print(f"  {e.part} {e.kind} {e.detail}")):
             run = running(project)
             assert run is not None
-            with Client(run.gateway_url) as client:
+            with Client(run.gateway_url, timeout=PATIENCE_SECONDS) as client:
                 yield client, run
 
 
@@ -38,6 +40,6 @@ def apply(client: Client, folder: Path) -> dict[str, int]:
     """Brings the catalog to what a project's files say; the flows that this starts."""
     files = definition_files(load_project(folder))
     plan = client.plan(files)
-    say.print(plan["text"], markup=False)
+    say.print(plan["text"], markup=False, soft_wrap=True)
     client.apply(files, plan["digest"], plan["revision"])
     return changed_flows(plan["plan"])
