@@ -31,7 +31,7 @@ def events(seed: int) -> list[Event]:
         )
         for number in range(40)
     ]
-    for number, category in enumerate(("shoes", "books", "coffee", "coffee")):
+    for number, category in enumerate(CATEGORIES):
         begins = BEGIN + timedelta(hours=2 * number)
         row = {
             "promotion": f"promotion-{number}",
