@@ -283,7 +283,8 @@ class _Planner:
         )
         if restarted or self._must_rebuild(old, definition, inputs):
             self.restarted.add(name)
-            entry = replace(entry, generation=before.generation + 1)
+            generation = before.newest_generation + 1
+            entry = replace(entry, generation=generation, continues=None, backfill=None)
             replay = self._replay(definition, inputs)
             self.steps.append(Rebuild(entry, before, "; ".join(why), replay))
         else:

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from mainstem.definitions.asked import Asked
 from mainstem.definitions.calls import called, place_of_call
+from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.enrich_rules import check_enrich_flow
 from mainstem.definitions.grouping import Shape, many_groupings, shape_of
@@ -80,12 +81,13 @@ def check_flow(definition: Definition, inputs: Sequence[Definition]) -> None:
     asked = Asked.of(definition.query)
     if kind is not FlowKind.STREAM:
         check_no_stream_options(asked, definition)
-    if definition.lane is Lane.REAL_TIME and kind is not FlowKind.STREAM:
+    counts = count_window_of(definition.query) is not None
+    if definition.lane is Lane.REAL_TIME and (counts or kind is not FlowKind.STREAM):
         raise MainstemError(
             "REALTIME_NOT_POSSIBLE",
             location=definition.location,
             name=definition.name,
-            reason="it reads tables",
+            reason="it counts events" if counts else "it reads tables",
         )
     match kind:
         case FlowKind.STREAM:

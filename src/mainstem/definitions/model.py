@@ -330,6 +330,18 @@ class ApplyLate:
     location: SourceLocation
 
 
+@dataclass(frozen=True, slots=True)
+class StartBackfill:
+    """BACKFILL name [FROM BEGINNING | FROM 'time'] [RATE number]."""
+
+    name: str
+    location: SourceLocation
+    since: str | None = None
+    """A time; None: the beginning."""
+    rate: int | None = None
+    """Most records a second; None: as many as can be."""
+
+
 class Listing(StrEnum):
     """What SHOW can list."""
 
@@ -338,11 +350,12 @@ class Listing(StrEnum):
     TOPICS = "topics"
     FLOWS = "flows"
     FUNCTIONS = "functions"
+    BACKFILLS = "backfills"
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW STREAMS | TABLES | TOPICS | FLOWS | FUNCTIONS."""
+    """SHOW STREAMS | TABLES | TOPICS | FLOWS | FUNCTIONS | BACKFILLS."""
 
     what: Listing
     location: SourceLocation
@@ -375,5 +388,15 @@ class Explain:
 
 
 Statement = (
-    Create | InsertValues | Drop | Pause | Resume | ApplyLate | Show | Describe | Select | Explain
+    Create
+    | InsertValues
+    | Drop
+    | Pause
+    | Resume
+    | ApplyLate
+    | StartBackfill
+    | Show
+    | Describe
+    | Select
+    | Explain
 )

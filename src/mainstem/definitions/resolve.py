@@ -77,7 +77,7 @@ def resolve(
             )
         seen[folded] = column.name
         _check_output(definition, query, column)
-    _check_aliases(query, inputs)
+    check_aliases(query, [c.name for source in inputs for c in source.columns])
     names = list(seen.values())
     if definition.stateful is not None:
         kept = all(key.lower() in seen for key in definition.stateful.key)
@@ -223,13 +223,13 @@ def _check_output(definition: Definition, query: Query, column: Column) -> None:
         )
 
 
-def _check_aliases(query: Query, inputs: Sequence[Definition]) -> None:
+def check_aliases(query: Query, columns: Iterable[str]) -> None:
     """Refuse GROUP BY of an alias that is an input column, too: Spark groups by the column."""
     if not query.aggregates or query.python is not None:
         return
-    columns = {c.name.lower() for definition in inputs for c in definition.columns}
+    known = {name.lower() for name in columns}
     for alias in shape_of(reparse(query)).aliases:
-        if alias.lower() in columns:
+        if alias.lower() in known:
             raise MainstemError(
                 "INVALID_QUERY",
                 location=query.location,

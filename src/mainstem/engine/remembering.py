@@ -7,9 +7,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from mainstem.definitions.count_windows import CountWindow, count_window_of
 from mainstem.definitions.expiry import expiry_of
 from mainstem.definitions.late import late_queries
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, Query
 from mainstem.definitions.pipelines import refusal
 from mainstem.definitions.state import event_time_of, keeps_state, output_mode
 from mainstem.definitions.stream_filters import without_filters
@@ -20,6 +21,7 @@ from mainstem.engine.realtime import streaming_complaint
 from mainstem.errors import MainstemError
 
 _WINDOW = "GROUP BY a window over the event time: window({time}, '1 minute')."
+_DELETED = "a row that no longer meets the condition of HAVING or WHERE is deleted"
 _WATERMARK = "spark.watermarkDelayMs"
 """Spark's mark of a column with a watermark."""
 _SOME_TIME = 10**13
@@ -70,6 +72,9 @@ def remembers(definition: Definition, inputs: Sequence[Definition], rows: DataFr
     query = definition.query
     if query is None or not keeps_state(definition, inputs):
         return []
+    counts = count_window_of(query)
+    if counts is not None:
+        return _counted(definition, query, counts)
     nodes = list(nodes_of(_optimized(rows)))
     said = []
     if query.aggregates:
@@ -77,7 +82,7 @@ def remembers(definition: Definition, inputs: Sequence[Definition], rows: DataFr
         said.append(_aggregate(definition, aggregates))
     python = query.python is not None
     if query.aggregates and not (definition.final or python) and without_filters(query) != query:
-        said.append("a row that no longer meets the condition of HAVING or WHERE is deleted")
+        said.append(_DELETED)
     joins = [node for node in nodes if name_of(node) == "Join"]
     if joins and all(_bounded(rows, join) for join in joins):
         said.append("rows wait for those they join with until the times' bounds have passed")
@@ -101,6 +106,18 @@ def remembers(definition: Definition, inputs: Sequence[Definition], rows: DataFr
     elif any(_timed(node.output()) for node in nodes):
         said.append("a record that comes too late is counted, and not kept")
     return said
+
+
+def _counted(definition: Definition, query: Query, counts: CountWindow) -> list[str]:
+    said = [
+        "events are counted for each key in the order of partition and offset, batch by batch",
+        "a row is written once, when its window is full"
+        if definition.final
+        else "a row is written at every change of its window",
+        f"up to {max(1, counts.size - 1)} records of each key are kept, for ever",
+    ]
+    deleting = not definition.final and without_filters(query) != query
+    return [*said, *([_DELETED] if deleting else [])]
 
 
 def _aggregate(definition: Definition, aggregates: Sequence[Any]) -> str:

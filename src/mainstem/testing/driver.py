@@ -71,6 +71,8 @@ _LONGEST_RUN_SECONDS = 900
 _LONGEST_WAIT_SECONDS = 120
 _AT_ONCE = 4
 _MOST_PIECES = 3
+_KEPT = {"retention.ms": "-1"}
+"""Records of a case may have any time, and stay however old that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,14 +425,15 @@ class Driver:
     def _keep(self, entry: Entry) -> None:
         definition = entry.definition
         if not _wildcard(entry):
-            config = {"cleanup.policy": "compact,delete"} if definition.kind is Kind.TABLE else {}
+            policy = "compact,delete" if definition.kind is Kind.TABLE else "delete"
+            config = {"cleanup.policy": policy, **_KEPT}
             spec = TopicSpec(definition.topic, definition.partitions or self.partitions, 1, config)
             self.admin.ensure_topic(spec)
         self.catalog = replace(self.catalog.with_entry(entry), revision=self.catalog.revision + 1)
 
     def _make_topic(self, name: str) -> str:
         topic = self.prefix + name
-        self.admin.ensure_topic(TopicSpec(topic, self.partitions, 1))
+        self.admin.ensure_topic(TopicSpec(topic, self.partitions, 1, _KEPT))
         self._topics.add(topic)
         return topic
 
