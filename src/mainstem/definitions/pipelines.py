@@ -33,7 +33,6 @@ from mainstem.definitions.python_streams import marked_functions
 from mainstem.errors import MainstemError
 
 MARKS = {"mainstem.stream": Kind.STREAM, "mainstem.table": Kind.TABLE}
-_WRITES = ("writeStream", "writeTo")
 
 
 def read_pipelines(source: PythonSource) -> list[Definition]:
@@ -105,7 +104,7 @@ def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr, kind: Kin
             place = options["key"].value_at
             raise text.error("DUPLICATE_COLUMN", place, column=column, name=name)
     needed = source.needed(node)
-    _check_writes(source, needed)
+    _check_alone(source, needed)
     function = FunctionDefinition(
         name=node.name,
         flavour=Flavour.PIPELINE,
@@ -138,18 +137,21 @@ def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr, kind: Kin
     )
 
 
-def _check_writes(source: PythonSource, statements: Sequence[ast.stmt]) -> None:
-    """What a function wrote by itself would be written again with each replay."""
+def _check_alone(source: PythonSource, statements: Sequence[ast.stmt]) -> None:
+    """A function only puts its inputs together: a replay could not repeat what it did beside."""
     for inner in (inner for statement in statements for inner in ast.walk(statement)):
         match inner:
-            case ast.Attribute(attr=name) if name in _WRITES:
+            case ast.Attribute(attr="readStream" | "writeStream" | "writeTo" as name):
                 pass
-            case ast.Attribute(value=ast.Attribute(attr="write" as name)):
+            case ast.Attribute(value=ast.Attribute(attr="read" | "write" as name)):
                 pass
             case _:
                 continue
+        writes = name.startswith("write")
         raise source.error(
             inner,
-            f"a function over DataFrames does not write by itself (.{name})",
-            "Return the DataFrame: Mainstem writes its rows, exactly once.",
+            f"a function over DataFrames does not use .{name} by itself",
+            "Return the DataFrame: Mainstem writes its rows, exactly once."
+            if writes
+            else "Make a stream or a table of it, and take that as a parameter.",
         )

@@ -92,7 +92,7 @@ REFUSED = [
     (
         "@stream",
         "s, t",
-        's.join(t, "id").join(s.sparkSession.read.text("/etc/hosts"))',
+        's.join(t, "id").join(getattr(s.sparkSession, "read").text("/etc/hosts"))',
         "something else",
     ),
     ("@table", "t", "t.limit(3)", "limit without orderBy"),

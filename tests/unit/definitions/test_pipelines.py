@@ -107,6 +107,7 @@ SECOND = "@table\ndef second(big: DataFrame) -> DataFrame:\n    return big.selec
         ("@stream\nasync def f(orders): ...\n", "7:1", "INVALID_FUNCTION"),
         ("@stream\ndef f(o):\n    o.writeStream.start()\n", "8:5", "INVALID_FUNCTION"),
         ("@stream\ndef f(o):\n    o.write.csv('x')\n", "8:5", "INVALID_FUNCTION"),
+        ("@stream\ndef f(o):\n    o.sparkSession.read.csv('x')\n", "8:5", "INVALID_FUNCTION"),
         ("from mainstem import on\n@on('x')\ndef f(o): ...\n", "8:1", "INVALID_FUNCTION"),
         ("from functions.a import b\n", "6:1", "INVALID_FUNCTION"),
         ("@sink\ndef f(a, b): ...\n", "7:1", "INVALID_FUNCTION"),
