@@ -7,6 +7,7 @@ import re
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 
 from mainstem.config import SparkSettings
 from mainstem.definitions.affected import affected
+from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind, Lane, Query
 from mainstem.definitions.resolve import resolve
@@ -32,6 +34,7 @@ from mainstem.engine.encode import JSON_OPTIONS, encode
 from mainstem.engine.extent import Extent, extents
 from mainstem.engine.functions import check_loads
 from mainstem.engine.keyed_rules import explained, rows_of_function
+from mainstem.engine.pipeline_rules import inspected
 from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
@@ -81,6 +84,8 @@ class Answers:
             case "analyse":
                 columns = self._analyse(payload)
                 yield {"columns": [{"name": c.name, "type": c.type} for c in columns]}
+            case "inspect":
+                yield {"query": _QUERY.dump_python(self._inspect(payload), mode="json")}
             case "explain":
                 yield self._explain(payload)
             case "encode":
@@ -105,6 +110,23 @@ class Answers:
         check_expression(self._spark.newSession(), definition, columns)
         return columns
 
+    def _inspect(self, payload: dict[str, Any]) -> Query:
+        """What the plan of a Python function tells; the function is called with no rows."""
+        definition = _DEFINITION.validate_python(payload["definition"])
+        inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        assert definition.query is not None
+        query = replace(definition.query, mentioned=())
+        session = flow_session(self._spark, self._settings.shuffle_partitions)
+        if flow_kind(inputs) is FlowKind.STREAM:
+            # it may keep state: then its inputs have watermarks
+            guessed = replace(query, aggregates=True)
+            plain = replace(definition, query=guessed, deduplicate=(), within=None)
+            limit = self._settings.max_records_per_batch
+            rows = compile_stream(session, plain, inputs, self._connection, limit)
+        else:
+            rows = compile_empty(session, query, inputs)
+        return inspected(definition, inputs, rows)
+
     def _compile(self, payload: dict[str, Any]) -> DataFrame:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
@@ -115,7 +137,8 @@ class Answers:
             return rows_of_function(session, definition, made_by, inputs[0])
         if definition.query is not None:
             check_loads(self._spark, definition.query.functions)
-        if definition.query is not None and flow_kind(inputs) is not FlowKind.STREAM:
+        counts = definition.query is not None and count_window_of(definition.query) is not None
+        if definition.query is not None and (counts or flow_kind(inputs) is not FlowKind.STREAM):
             rows = compile_empty(session, definition.query, inputs)
             of_changes = definition.kind is Kind.STREAM and flow_kind(inputs) is FlowKind.TABLE
             return as_changes(rows, definition) if of_changes else rows

@@ -56,6 +56,11 @@ class Checkpoints:
         path = self._path(folder)
         self._files(path).delete(path, True)
 
+    def size(self, folder: str) -> int:
+        """How many bytes the files in a folder have."""
+        path = self._path(folder)
+        return int(self._files(path).getContentSummary(path).getLength())
+
     def batch_end(self, folder: str, batch_id: int) -> dict[str, Offsets]:
         """Where a batch ends in each topic, from Spark's own log of offsets."""
         text = self._read(self._path(f"{folder}/offsets/{batch_id}"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -39,10 +40,10 @@ class Slot:
         self.key = key
         self.text = text
         self.stored = stored
-        self.state: State[Any] = State(key=key)
-        self.timer = Timer(_EPOCH)
-        self.calls: list[tuple[int | None, int]] = []
-        """Which records the function was called for, and at what time."""
+        self.state: State[Any]
+        self.timer: Timer
+        self.calls: list[tuple[int | str, int]] = []
+        """Which records the function was called for, or which timers, and at what time."""
         self.careful = False
         """True after a failure: from then on each call can be undone at once."""
 
@@ -88,7 +89,7 @@ class Caller:
     def call(self, table: pa.Table, times: Sequence[int | None], reached: int, delay: int) -> int:
         """Calls the function for all records in order; gives the time that was reached.
 
-        Before a record, the timer of its key rings if it is due: `times` are those of the
+        Before a record, the timers of its key ring that are due: `times` are those of the
         records, and each of them moves the time on to itself less `delay`.
         """
         fields = typing.get_type_hints(self._event).values()
@@ -98,27 +99,26 @@ class Caller:
         width = len(self._write_key)
         keys = [column.to_pylist() for column in columns[count : count + width]]
         singles = keys[0] if width == 1 else list(zip(*keys, strict=True))
+        self._meet(singles)
         slots, timed, call, timer_is_due = self._slots, self._timed, self._called, self._is_due
         left_out = frozenset(self.failed)
-        for index, (key, time) in enumerate(zip(singles, times, strict=True)):
+        records: Iterable[tuple[Any, ...]] = zip(*self._columns, strict=True)
+        if not self._columns:
+            records = repeat((), len(singles))
+        for index, (key, time, values) in enumerate(zip(singles, times, records, strict=True)):
             if time is not None and time - delay > reached:
                 reached = time - delay
-            slot = slots.get(key)
-            if slot is None:
-                slot = slots[key] = self._slot(key)
-            if timed and slot.timer.at is not None and timer_is_due(slot, reached):
+            slot = slots[key]
+            if timed and slot.timer.times and timer_is_due(slot, reached):
                 self._ring(slot, reached)
             if index not in left_out:
-                call(slot, index, reached)
+                call(slot, index, values, reached)
         return reached
 
     def ring(self, until: int) -> None:
         """Lets all timers ring that are due."""
-        for text in self._store.due(until):
-            values = self._read_key(text)
-            key = values[0] if len(values) == 1 else tuple(values)
-            if key not in self._slots:
-                self._slots[key] = self._slot(key)
+        due = [self._read_key(text) for text in self._store.due(until)]
+        self._meet([values[0] if len(values) == 1 else tuple(values) for values in due])
         for slot in list(self._slots.values()):
             if self._is_due(slot, until):
                 self._ring(slot, until)
@@ -153,15 +153,21 @@ class Caller:
             raise self._misfit(None, error) from None
         return found, count
 
-    def _slot(self, key: Any) -> Slot:
-        values = (key,) if len(self._write_key) == 1 else key
-        text = key_text(self._write_key, values)
-        slot = Slot(key, text, self._store.get(text))
-        self._load(slot, slot.stored)
-        return slot
+    def _meet(self, keys: Sequence[Any]) -> None:
+        """Takes what is kept for keys that the batch has not had to do with before."""
+        single = len(self._write_key) == 1
+        new = {
+            key: key_text(self._write_key, (key,) if single else key)
+            for key in dict.fromkeys(keys)
+            if key not in self._slots
+        }
+        stored = self._store.get([*new.values()])
+        for key, text in new.items():
+            slot = self._slots[key] = Slot(key, text, stored.get(text))
+            self._load(slot, slot.stored)
 
     def _kept(self, slot: Slot) -> tuple[Any, Kept]:
-        """State and timer as they are now: plain, and as they would be stored."""
+        """State and timers as they are now: plain, and as they would be stored."""
         value = slot.state.value
         plain = text = None
         if value is not None:
@@ -170,39 +176,52 @@ class Caller:
                 text = self._write_state(plain).encode()
             except USER_ERRORS as error:
                 raise self._misfit(slot, error) from None
-        return plain, Kept(text, None if slot.timer.at is None else _micros(slot.timer.at))
+        times = {name: _micros(at) for name, at in slot.timer.times.items()}
+        due = times.pop("", None)
+        return plain, Kept(text, due, tuple(sorted(times.items())))
 
     def _load(self, slot: Slot, kept: Kept | None) -> None:
-        """State and timer as they were stored."""
-        value, due = (None, None) if kept is None else (kept.value, kept.due)
-        plain = None if value is None else self._read_state(value)
+        """State and timers as they were stored."""
+        kept = kept or Kept()
+        plain = None if kept.value is None else self._read_state(kept.value)
         make = self._make_state
         slot.state = State(plain if plain is None or make is None else make(plain), slot.key)
-        slot.timer = Timer(_EPOCH, None if due is None else _EPOCH + due * _MICROSECOND)
+        due = None if kept.due is None else _EPOCH + kept.due * _MICROSECOND
+        named = {name: _EPOCH + time * _MICROSECOND for name, time in kept.named}
+        slot.timer = Timer(_EPOCH, due, named=named)
 
     def _is_due(self, slot: Slot, reached: int) -> bool:
-        return slot.timer.at is not None and _micros(slot.timer.at) <= reached
+        return any(_micros(at) <= reached for at in slot.timer.times.values())
 
     def _ring(self, slot: Slot, reached: int) -> None:
-        """Calls the function as often as its timer, set anew, is due; each time must be later."""
-        last = None
-        for _ in range(_MOST_RINGS):
-            due = slot.timer.at
-            if due is None or _micros(due) > reached or (last is not None and due <= last):
-                return
-            slot.timer.clear()
-            last = due
-            try:
-                self._run(slot, None, _micros(due))
-            except USER_ERRORS as error:
-                where = f" when the timer of {slot.key!r} rang"
-                raise failed(self._function, error, {}, where) from None
-            slot.calls.append((None, _micros(due)))
+        """Calls the function for each timer that is due, the earliest first, as often as it is.
 
-    def _called(self, slot: Slot, index: int, reached: int) -> None:
+        A timer that is set anew must be later each time.
+        """
+        last: dict[str, datetime] = {}
+        for _ in range(_MOST_RINGS):
+            waiting = [
+                (at, name)
+                for name, at in slot.timer.times.items()
+                if _micros(at) <= reached and (name not in last or at > last[name])
+            ]
+            if not waiting:
+                return
+            at, name = min(waiting)
+            slot.timer.clear(name)
+            last[name] = at
+            try:
+                self._run(slot, name, None, _micros(at))
+            except USER_ERRORS as error:
+                which = f' "{name}"' if name else ""
+                where = f" when the timer{which} of {slot.key!r} rang"
+                raise failed(self._function, error, {}, where) from None
+            slot.calls.append((name, _micros(at)))
+
+    def _called(self, slot: Slot, index: int, values: tuple[Any, ...], reached: int) -> None:
         before = self._kept(slot)[1] if slot.careful else None
         try:
-            self._run(slot, index, reached)
+            self._run(slot, index, values, reached)
         except USER_ERRORS as error:
             self.failed[index] = problem_of(error)
             if before is None:
@@ -212,10 +231,15 @@ class Caller:
         else:
             slot.calls.append((index, reached))
 
-    def _run(self, slot: Slot, index: int | None, reached: int) -> None:
-        event = None if index is None else self._make(*[c[index] for c in self._columns])
+    def _run(
+        self, slot: Slot, cause: int | str, values: tuple[Any, ...] | None, reached: int
+    ) -> None:
+        """Calls the function for a record or, when the cause is a name, for a timer."""
+        index, name = (None, cause) if isinstance(cause, str) else (cause, None)
+        event = None if values is None else self._make(*values)
         if self._timed:
             slot.timer.now = _EPOCH + reached * _MICROSECOND
+            slot.timer.name = name
             given = self._call(event, slot.state, slot.timer)
         else:
             given = self._call(event, slot.state)
@@ -226,16 +250,19 @@ class Caller:
             self._origins += [index] * len(rows)
 
     def _undo(self, slot: Slot) -> None:
-        """State and timer as they were before the call that failed, by calling anew."""
+        """State and timers as they were before the call that failed, by calling anew."""
         rows, origins = self._rows, self._origins
         self._rows, self._origins = [], []
         slot.careful = True
         self._load(slot, slot.stored)
         try:
-            for index, reached in slot.calls:
-                if index is None:
-                    slot.timer.clear()
-                self._run(slot, index, reached)
+            for cause, reached in slot.calls:
+                values = None
+                if isinstance(cause, str):
+                    slot.timer.clear(cause)
+                else:
+                    values = tuple(column[cause] for column in self._columns)
+                self._run(slot, cause, values, reached)
         except USER_ERRORS as error:
             where = " when it was called again with the same records"
             raise failed(self._function, error, {}, where) from None

@@ -95,7 +95,7 @@ class Split(StrEnum):
     BY_INPUT = "by input"
     """A task for each partition of the input, or one for all when they are few."""
     BY_STATE = "by state"
-    """A task for each partition of Spark's state."""
+    """A task for each partition of Spark's state, or for each one that the batch was made in."""
     WHOLE = "whole"
     """One task for all."""
 

@@ -60,6 +60,12 @@ class Engine:
         reply = self._caller.call("analyse", payload, _ANALYSE_SECONDS)
         return tuple(Column(c["name"], c["type"]) for c in reply["columns"])
 
+    def inspect(self, definition: Definition, inputs: Sequence[Definition]) -> Query:
+        """The query that is a Python function, with what only its plan tells."""
+        payload = {"definition": _dump(definition), "inputs": [_dump(d) for d in inputs]}
+        reply = self._caller.call("inspect", payload, _ANALYSE_SECONDS)
+        return _QUERY.validate_python(reply["query"])
+
     def explain(self, definition: Definition, inputs: Sequence[Definition]) -> dict[str, Any]:
         """Lane, reasons, kind and Spark's plan of a flow."""
         payload = {"definition": _dump(definition), "inputs": [_dump(d) for d in inputs]}

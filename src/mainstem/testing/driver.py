@@ -130,14 +130,24 @@ class Driver:
             self.clock,
         )
 
-    def apply(self, sql: str, *, functions: str | None = None, drop_missing: bool = False) -> Plan:
-        """Plans and applies the CREATE statements of a text, and the Python `functions` of another.
+    def apply(
+        self,
+        sql: str,
+        *,
+        functions: str | None = None,
+        python: str | None = None,
+        drop_missing: bool = False,
+    ) -> Plan:
+        """Plans and applies the CREATE statements of a text, and what Python texts hold.
 
-        Without `functions` those that are there stay. With `drop_missing` the texts are the whole
-        project, as for `mainstem apply`: what is not in them is dropped.
+        `functions` is a file of `functions/`, `python` one of `pipeline/`. Without `functions`
+        those that are there stay. With `drop_missing` the texts are the whole project, as for
+        `mainstem apply`: what is not in them is dropped.
         """
         known = dict(self.catalog.functions)
         texts = [("case.sql", sql)]
+        if python is not None:
+            texts.append(("pipeline/case.py", python))
         if functions is not None:
             texts.append(("functions/case.py", functions))
             known = load_functions(texts)
@@ -405,6 +415,12 @@ class Driver:
         payload = {"definition": _dump(definition), "inputs": [_dump(i) for i in inputs]}
         reply = next(iter(self._answers("analyse", payload)))
         return tuple(Column(c["name"], c["type"]) for c in reply["columns"])
+
+    def inspect(self, definition: Definition, inputs: Sequence[Definition]) -> Query:
+        """What the plan of a Python function tells, by the engine."""
+        payload = {"definition": _dump(definition), "inputs": [_dump(i) for i in inputs]}
+        reply = next(iter(self._answers("inspect", payload)))
+        return TypeAdapter(Query).validate_python(reply["query"])
 
     def _keep(self, entry: Entry) -> None:
         definition = entry.definition
