@@ -31,8 +31,7 @@ def obstacles(definition: Definition, inputs: Sequence[Definition], rows: DataFr
     # Spark finds these only when the flow runs
     if query.joins:
         found.append("Spark's real-time mode has no joins of streams")
-    kinds = map(name_of, nodes(rows._jdf.queryExecution().analyzed()))
-    if definition.within or "DeduplicateWithinWatermark" in kinds:
+    if definition.within or (query.python is not None and _deduplicates(rows)):
         found.append("Spark's real-time mode has no deduplication within a time")
     read = mentions(query)
     if not query.joins and len(set(read)) < len(read):
@@ -73,3 +72,8 @@ def streaming_complaint(rows: DataFrame, mode: str, *, realtime: bool = False) -
     except PySparkException as error:
         return short(error)
     return None
+
+
+def _deduplicates(rows: DataFrame) -> bool:
+    kinds = map(name_of, nodes(rows._jdf.queryExecution().analyzed()))
+    return "DeduplicateWithinWatermark" in kinds
