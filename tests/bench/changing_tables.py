@@ -1,7 +1,8 @@
 """Flows over tables that change 1,000 rows a second: enrichment of a stream, and a table over one.
 
-Nothing written by hand stands beside them: Spark joins a stream to a Kafka topic only by reading
-all of it for each batch, and has no table that takes rows back.
+Flows run on and are measured when they are warm: the first minute of a JVM says little about the
+rest. Nothing written by hand stands beside them: Spark joins a stream to a Kafka topic only by
+reading all of it for each batch, and has no table that takes rows back.
 """
 
 from __future__ import annotations
@@ -10,22 +11,26 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from cpu import cpu_seconds
+from pyspark.sql.streaming.query import StreamingQuery
 from throughput import Bench, fill
 
+from mainstem.definitions.model import Definition
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
 
-EVENTS = 1_000_000
+EVENTS = 5_000_000
+WARM_EVENTS = 2_000_000
 CHANGES_A_SECOND = 1_000
 SIZES = (100_000, 1_000_000)
-REFRESHES = 8
+WARM_REFRESHES = 40
+REFRESHES = 40
 INPUTS = """
 CREATE TABLE customers (id BIGINT PRIMARY KEY, name STRING, score INT, region STRING);
 CREATE STREAM orders (id BIGINT, customer BIGINT, amount INT) WITH (key = 'id');
@@ -54,49 +59,65 @@ class Figure:
 def run(connection: Connection, jars: list[Path], folder: Path) -> Iterator[Figure]:
     """Enrichment with each size of table, then table flows over the largest."""
     bench = Bench.open(connection, jars, folder)
+    inputs: list[Definition] = []
     for size in SIZES:
         customers, orders = inputs = bench.declare(INPUTS)
         fill(connection, customers.topic, range(size), _customer)
-        rich, read = bench.derive(ENRICH, inputs)
-        checkpoint = bench.fresh()
-        rates = []
+        fill(connection, orders.topic, range(EVENTS), partial(_order, size=size))
         with _changing(connection, customers.topic, size):
-            for number in range(4):
-                first = number * EVENTS
-                fill(
-                    connection,
-                    orders.topic,
-                    range(first, first + EVENTS),
-                    partial(_order, size=size),
-                )
-                cpu, clock = cpu_seconds(os.getpid()), time.monotonic()
-                bench.run(rich, read, checkpoint)
-                used, took = cpu_seconds(os.getpid()) - cpu, time.monotonic() - clock
-                rates.append((EVENTS / used, EVENTS / took))
-        per_cpu, per_second = (statistics.median(r) for r in zip(*rates[1:], strict=True))
-        yield Figure(
-            f"enrichment, {size:,} rows",
-            f"{per_cpu:,.0f} events per CPU-second, {per_second:,.0f} a second",
-            "50,000 a second on two cores",
-        )
+            yield _enrichment(bench, size, inputs)
     for name, sql in TABLES.items():
-        table, read = bench.derive(sql, inputs)
-        checkpoint = bench.fresh()
-        bench.run(table, read, checkpoint)
-        costs = []
-        with _changing(connection, customers.topic, SIZES[-1]):
-            for _ in range(REFRESHES):
-                time.sleep(1)
-                cpu, clock = cpu_seconds(os.getpid()), time.monotonic()
-                bench.run(table, read, checkpoint)
-                costs.append((cpu_seconds(os.getpid()) - cpu, time.monotonic() - clock))
-        cpu, took = (statistics.median(c) for c in zip(*costs[REFRESHES // 2 :], strict=True))
-        yield Figure(
-            f"table flow, {name}, {SIZES[-1]:,} rows",
-            f"refresh {took:.1f} s, {cpu:.1f} CPU-seconds",
-            "2 s on two cores",
-        )
+        with _changing(connection, inputs[0].topic, SIZES[-1]):
+            yield _table(bench, name, sql, inputs)
     bench.close()
+
+
+def _enrichment(bench: Bench, size: int, inputs: Sequence[Definition]) -> Figure:
+    """How many events a second are joined, from when the flow is warm."""
+    rich, read = bench.derive(ENRICH, inputs)
+    query, writer = bench.start(rich, read, bench.fresh(), processingTime="200 milliseconds")
+    _wait(query, lambda: writer.rows_written >= WARM_EVENTS)
+    rows, cpu, clock = writer.rows_written, cpu_seconds(os.getpid()), time.monotonic()
+    _wait(query, lambda: writer.rows_written >= EVENTS)
+    rows = writer.rows_written - rows
+    used, took = cpu_seconds(os.getpid()) - cpu, time.monotonic() - clock
+    query.stop()
+    return Figure(
+        f"enrichment, {size:,} rows",
+        f"{rows / used:,.0f} events per CPU-second, {rows / took:,.0f} a second",
+        "50,000 a second on two cores",
+    )
+
+
+def _table(bench: Bench, name: str, sql: str, inputs: Sequence[Definition]) -> Figure:
+    """How long a refresh takes, from when the flow is warm."""
+    table, read = bench.derive(sql, inputs)
+    query, _ = bench.start(table, read, bench.fresh(), processingTime="200 milliseconds")
+    _wait(query, lambda: _batch(query) >= WARM_REFRESHES)
+    first, cpu = _batch(query), cpu_seconds(os.getpid())
+    _wait(query, lambda: _batch(query) >= first + REFRESHES)
+    used, count = cpu_seconds(os.getpid()) - cpu, _batch(query) - first
+    took = [p["durationMs"]["triggerExecution"] / 1000 for p in query.recentProgress[-count:]]
+    query.stop()
+    return Figure(
+        f"table flow, {name}, {SIZES[-1]:,} rows",
+        f"refresh {statistics.median(took):.1f} s (longest {max(took):.1f}),"
+        f" {used / count:.1f} CPU-seconds",
+        "2 s on two cores",
+    )
+
+
+def _batch(query: StreamingQuery) -> int:
+    """The number of the last batch that is done."""
+    progress = query.lastProgress
+    return -1 if progress is None else int(progress["batchId"])
+
+
+def _wait(query: StreamingQuery, until: Callable[[], bool]) -> None:
+    while not until():
+        if not query.isActive:
+            raise RuntimeError(f"the flow ended: {query.exception()}")
+        time.sleep(0.05)
 
 
 @contextmanager

@@ -16,9 +16,11 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from cpu import cpu_seconds
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.catalog.entry import Entry
 from mainstem.config import SparkSettings
@@ -32,6 +34,7 @@ from mainstem.engine.decode import row_schema
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.session import open_session
 from mainstem.engine.tables import Tables
+from mainstem.engine.writer import BatchWriter
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
@@ -120,13 +123,17 @@ class Bench:
         columns = columns_of(compile_empty(session, definition.query, inputs))
         return resolve(definition, columns, inputs), inputs
 
-    def run(self, definition: Definition, inputs: Sequence[Definition], checkpoint: str) -> None:
-        """A flow, over all that is there."""
+    def start(
+        self, definition: Definition, inputs: Sequence[Definition], checkpoint: str, **trigger: Any
+    ) -> tuple[StreamingQuery, BatchWriter]:
+        """A flow that runs."""
         session = flow_session(self.machinery.spark, 2)
         entry = Entry(definition, "own.inputs.options", generation=hash(definition.topic) % 10**9)
-        query, _ = start_micro_batch(
-            session, entry, inputs, self.machinery, checkpoint, availableNow=True
-        )
+        return start_micro_batch(session, entry, inputs, self.machinery, checkpoint, **trigger)
+
+    def run(self, definition: Definition, inputs: Sequence[Definition], checkpoint: str) -> None:
+        """A flow, over all that is there."""
+        query, _ = self.start(definition, inputs, checkpoint, availableNow=True)
         query.awaitTermination()
 
     def run_by_hand(

@@ -61,12 +61,17 @@ class Affected:
     routes: tuple[Route, ...]
     narrowings: tuple[Narrowing, ...]
     """In the order in which they can be made."""
+    row_by_row: bool
+    """True when rows with a key are made of the one row of the only table that has this key: then
+    the changed rows are all that has to be looked at."""
 
 
 def affected(definition: Definition, inputs: Sequence[Definition]) -> Affected | str:
     """How changes touch the definition's rows; a text says why the query must be asked whole."""
     query = definition.query
     assert query is not None
+    if query.python is not None:
+        return "it is a Python function"
     try:
         ways = skeletons(Asked.of(query), inputs)
     except NoSkeletonError as why:
@@ -83,7 +88,9 @@ def affected(definition: Definition, inputs: Sequence[Definition]) -> Affected |
     if not keys:
         return _nowhere(maps, definition)
     routes = tuple(m.route(use, keys) for m in maps for use in m.way.uses)
-    return Affected(keys, routes, tuple(_narrowings(maps, keys)))
+    return Affected(
+        keys, routes, tuple(_narrowings(maps, keys)), row_by_row=_row_by_row(routes, inputs)
+    )
 
 
 class _Map:
@@ -156,6 +163,14 @@ class _Map:
 
     def _type(self, place: Place) -> str:
         return self._types[self._uses[place.use].table, place.column]
+
+
+def _row_by_row(routes: Sequence[Route], inputs: Sequence[Definition]) -> bool:
+    if len(routes) != 1:
+        return False
+    [route], [table] = routes, inputs
+    own = {column.lower() for column in table.key}
+    return not route.hops and {place.column for place in route.keys} == own
 
 
 def _narrowings(maps: Sequence[_Map], keys: Sequence[str]) -> list[Narrowing]:

@@ -68,7 +68,7 @@ def count_window_of(query: Query) -> CountWindow | None:
 
     NOT_SUPPORTED where it would not mean anything; FUNCTION_ARGUMENTS.
     """
-    if COUNT_WINDOW not in query.text.lower():
+    if query.python is not None or COUNT_WINDOW not in query.text.lower():
         return None
     asked = Asked.of(query)
     calls = list(count_windows(asked.parsed))

@@ -14,8 +14,10 @@ from mainstem.definitions.enrich_rules import check_enrich_flow
 from mainstem.definitions.grouping import Shape, many_groupings, shape_of
 from mainstem.definitions.handlers import check_handler
 from mainstem.definitions.model import Definition, Flavour, FlowKind, Kind, Lane, Query
+from mainstem.definitions.pipelines import check_pipeline
 from mainstem.definitions.query import one_row, parameters
 from mainstem.definitions.relations import relations
+from mainstem.definitions.sinks import check_sink
 from mainstem.definitions.stateful import check_stateful
 from mainstem.definitions.stream_rules import check_no_stream_options, check_stream_flow
 from mainstem.definitions.table_rules import check_table_flow
@@ -69,8 +71,14 @@ def check_flow(definition: Definition, inputs: Sequence[Definition]) -> None:
     if definition.handler is not None:
         check_handler(definition, definition.handler, inputs)
         return
-    asked = Asked.of(definition.query)
+    if definition.sink is not None:
+        check_sink(definition, inputs)
+        return
     kind = flow_kind(inputs)
+    if definition.query.python is not None:
+        check_pipeline(definition, kind, inputs)
+        return
+    asked = Asked.of(definition.query)
     if kind is not FlowKind.STREAM:
         check_no_stream_options(asked, definition)
     counts = count_window_of(definition.query) is not None

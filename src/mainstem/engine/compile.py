@@ -28,14 +28,16 @@ from mainstem.engine.decode import (
     read_stream,
     row_schema,
 )
+from mainstem.engine.extent import Extent
 from mainstem.engine.function_arguments import check_arguments
 from mainstem.engine.functions import register
+from mainstem.engine.pipelines import call_pipeline
 from mainstem.engine.set_aside import Excluded
 from mainstem.engine.spark_errors import query_error
 from mainstem.engine.streamed import as_streamed, metadata_needed, patient
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
-from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, Column, Offsets
+from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, RESERVED_COLUMNS, Column, Offsets
 
 
 def flow_session(spark: SparkSession, shuffle_partitions: int) -> SparkSession:
@@ -77,7 +79,11 @@ def compile_stream(
             observed=not realtime,
             excluded=excluded or {},
         )
-        read_stream(session, source, intake).createOrReplaceTempView(_view(source))
+        given = read_stream(session, source, intake)
+        if query.python is not None:
+            # a function takes all the columns that there are: it gets none that it does not name
+            given = given.drop(*set(RESERVED_COLUMNS).difference(query.columns_read))
+        given.createOrReplaceTempView(_view(source))
     rows = as_streamed(definition, query, lambda text: run_query(session, text, metadata))
     if excluded is None:
         check_arguments(rows, query)
@@ -142,13 +148,19 @@ def into(session: SparkSession, rows: DataFrame) -> DataFrame:
 
 
 def compile_history(
-    session: SparkSession, query: Query, inputs: Sequence[Definition], connection: Connection
+    session: SparkSession,
+    query: Query,
+    inputs: Sequence[Definition],
+    connection: Connection,
+    extents: Mapping[str, Extent],
 ) -> DataFrame:
-    """The rows of a query over the log as it is now."""
+    """The rows of a query over the log as it is now; of each input, only its extent is read."""
     register(session, query.functions)
     for source in inputs:
         metadata = mentioned_metadata(query.columns_read)
-        rows = read_batch(session, source, connection, metadata=metadata)
+        extent = extents[source.name]
+        between = (extent.start, extent.end) if extent.records < extent.of else None
+        rows = read_batch(session, source, connection, metadata=metadata, between=between)
         rows.createOrReplaceTempView(_view(source))
     rows = run_query(session, query)
     check_arguments(rows, query)
@@ -185,6 +197,8 @@ def run_query(
 
     `metadata` are the metadata columns that the inputs have; by default, those that it mentions.
     """
+    if query.python is not None:
+        return call_pipeline(session, query)
     counts = count_window_of(query)
     if counts is not None:
         return _count(session, query, counts)

@@ -25,7 +25,7 @@ from mainstem.engine.session import open_session
 from mainstem.engine.tables import Tables
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
-from mainstem.log.catalog_store import CatalogStore
+from mainstem.log.catalog_store import CatalogStore, LogExecutor
 from mainstem.log.compacted import StateLog
 from mainstem.log.connection import Connection
 from mainstem.log.late import Ledger, ensure_late
@@ -99,8 +99,9 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             clock=clock,
             ledger=ledger,
             in_background=background,
+            make_topic=LogExecutor(admin, catalog, setup.settings.kafka).create_topic,
         )
-        runner = Runner(services, catalog.catalog, statuses)
+        runner = Runner(services, catalog.catalog, statuses, catalog.replace)
         catalog.on_change(runner.wake)
         responder = Responder(
             setup.connection,

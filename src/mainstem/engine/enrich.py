@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -24,7 +25,7 @@ from mainstem.definitions.model import Definition, Kind
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_static, into
 from mainstem.engine.encode import encode
-from mainstem.engine.tables import Tables
+from mainstem.engine.tables import Only, Tables, all_rows
 from mainstem.vocabulary import Offsets
 
 _NOTES = "tables"
@@ -58,23 +59,27 @@ class Enrichment:
         """Key and value of the records to write."""
         session = batch.sparkSession
         ends = self._ends(batch_id)
-        rows = {
-            name: into(session, self._snapshots.at(source, ends[source.topic]))
-            for name, source in self._tables.items()
-        }
+
+        def read(name: str, only: Only = all_rows) -> DataFrame:
+            source = self._tables[name]
+            return into(session, self._snapshots.at(source, ends[source.topic], only))
+
         if self._keys:
             batch = self._batch = batch.persist()
-        rows[self._stream.name.lower()] = batch
+        rows = {self._stream.name.lower(): batch}
         for key in self._keys:
-            rows[key.table] = _asked_for(rows[key.table], rows[key.source], key)
-        sources = {s: rows[n] for n, s in self._tables.items()} | {self._stream: batch}
+            asked_for = partial(_asked_for, source=rows[key.source], key=key)
+            rows[key.table] = F.broadcast(read(key.table, asked_for))
+        sources = {s: rows[n] if n in rows else read(n) for n, s in self._tables.items()}
+        sources[self._stream] = batch
         return encode(compile_static(session, self._query, sources), self._definition)
 
     def release(self) -> None:
-        """Lets go of the batch's decoded records."""
+        """Lets go of the batch's decoded records, and of the tables."""
         if self._batch is not None:
             self._batch.unpersist()
             self._batch = None
+        self._snapshots.done()
 
     def _ends(self, batch_id: int) -> dict[str, Offsets]:
         """Where the tables end for this batch: noted before, or now."""
@@ -94,4 +99,4 @@ def _asked_for(table: DataFrame, source: DataFrame, key: JoinKey) -> DataFrame:
         *(F.col(f"`{name}`").alias(f"_w{i}") for i, name in enumerate(key.source_columns))
     ).distinct()
     tests = [table[f"`{name}`"] == wanted[f"_w{i}"] for i, name in enumerate(key.columns)]
-    return F.broadcast(table.join(F.broadcast(wanted), tests, "left_semi"))
+    return table.join(F.broadcast(wanted), tests, "left_semi")

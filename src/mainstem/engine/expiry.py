@@ -55,7 +55,9 @@ class ExpiredRows:
         rows = self._tables.at(definition, self._tables.ends(definition))
         old = rows.filter(self._end() <= F.timestamp_millis(F.lit(bound)))
         found = old.select(row_id(definition).alias("key")).toLocalIterator()
-        return [row.key.encode() for row in found]
+        keys = [row.key.encode() for row in found]
+        self._tables.done()
+        return keys
 
     def _end(self) -> SparkColumn:
         """When the window of a row ended."""

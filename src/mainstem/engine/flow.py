@@ -22,7 +22,9 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
+from mainstem.catalog.backfill import HANDING_OVER
 from mainstem.catalog.entry import Entry
+from mainstem.catalog.plan import TopicNeed
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind, Lane
 from mainstem.definitions.state import keeps_state
@@ -40,6 +42,7 @@ from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
 from mainstem.engine.streamed import patient
+from mainstem.engine.take_over import TakeOver, is_pending
 from mainstem.engine.writer import BatchWriter, TaskMaking
 from mainstem.errors import MainstemError
 from mainstem.log.late import Ledger
@@ -61,6 +64,8 @@ class FlowServices(Machinery):
     pacer: Pacer
     in_background: Callable[[Callable[[], None]], None]
     """Runs a short piece of work in another thread, in order."""
+    make_topic: Callable[[TopicNeed], None]
+    """Makes a topic; nothing happens when it exists."""
 
 
 class Flow:
@@ -86,6 +91,10 @@ class Flow:
         self._streamed = [i for i in inputs if whole or i.kind is Kind.STREAM]
         self._set_aside = 0
         self._times = StreamTimes()
+        self._taking_over: TakeOver | None = None
+        self.handing_over: dict[str, Any] | None = None
+        """What the status says while the flow takes over from a backfill."""
+        self.group = group_of(entry.name)
         lane = entry.definition.lane.value
         self.status = FlowStatus(entry.name, entry.generation, lane)
 
@@ -99,7 +108,8 @@ class Flow:
         self._retry_at = None
         self.status.next_retry = None
         try:
-            self._start()
+            if not self._takes_over():
+                self._start()
         except (MainstemError, PySparkException) as error:
             self._failed(error)
         except Exception as error:  # noqa: BLE001 - a flow's failure must not reach the others
@@ -113,6 +123,9 @@ class Flow:
         self.status.next_retry = None
         self.status.state = state
         self.status.input_rate = self.status.process_rate = 0.0
+        if self._taking_over is not None:
+            self._taking_over.join()
+            self._taking_over = None
         if self._writer is not None:
             self._writer.stop()
         if query is not None:
@@ -136,6 +149,12 @@ class Flow:
                 self.start()
             else:
                 self._failed(error if error is not None else RuntimeError("the query ended"))
+        elif self._taking_over is not None and self._taking_over.ended:
+            problem, self._taking_over = self._taking_over.error, None
+            if problem is None:
+                self.start()
+            else:
+                self._failed(problem)
         elif self._retry_at is not None and now >= self._retry_at:
             self.status.restarts += 1
             self.start()
@@ -143,6 +162,15 @@ class Flow:
             self._pause = _FIRST_PAUSE_SECONDS
         if self._writer is not None and self._writer.calling is not None:
             self._ring(self._writer.calling)
+
+    def hold(self) -> bool:
+        """Lets no further batch begin; True when the flow is held behind a whole batch."""
+        return self.running and self._writer is not None and self._writer.gate.hold()
+
+    def release(self) -> None:
+        """Lets a flow that is held go on."""
+        if self._writer is not None:
+            self._writer.gate.release()
 
     def measure(self) -> None:
         """Brings lag and counts up to date with the log."""
@@ -194,7 +222,7 @@ class Flow:
         services, definition = self._services, self.entry.definition
         self.status.state = FlowState.STARTING
         session = flow_session(services.spark, services.settings.shuffle_partitions)
-        self._clear_older_generations()
+        self._make_way()
         self._take_up_position()
         session.streams.addListener(_Progress(self._on_progress))
         services.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.entry.name)
@@ -204,7 +232,7 @@ class Flow:
             self._query = self._start_micro_batch(session)
         self._started_at = services.clock.now()
         self.status.state = FlowState.RUNNING
-        self.status.error = None
+        self.status.error = self.handing_over = None
         _LOG.info("flow %s: running, generation %s", self.entry.name, self.entry.generation)
 
     def _start_micro_batch(self, session: SparkSession) -> StreamingQuery:
@@ -256,28 +284,41 @@ class Flow:
         """Where the flow keeps its offsets and state."""
         return self._services.checkpoints.folder(self.entry)
 
-    def _clear_older_generations(self) -> None:
-        """Empties the topic before a rebuilt flow writes its first record.
+    def _takes_over(self) -> bool:
+        """Begins to take over the result of a backfill, if there is one; `tick` goes on then."""
+        if not is_pending(self.entry, self._services.checkpoints):
+            return False
+        take_over = TakeOver(self.entry, self._services)
+        self.status.state = FlowState.STARTING
+        self.handing_over = {"state": HANDING_OVER, "generation": self.entry.generation}
+        self._taking_over = take_over
+        take_over.start()
+        return True
 
-        1. Empty the topic, and forget the group's position. Crash: the old checkpoint is still
-           there, so this runs again.
-        2. Remove the old checkpoint. Crash: nothing is left to do.
+    def _make_way(self) -> None:
+        """Clears away what other generations have left, before the flow writes its first record.
+
+        1. After a rebuild, empty the topic, and forget the group's position. Crash: the old
+           checkpoint is still there, so this runs again. What a backfill replaced, or what became
+           of one that was cancelled, has nothing of its own in the topic.
+        2. Remove the other checkpoints. Crash: nothing is left to do.
         3. The new generation starts, and says so in its status: views wait for that.
         """
-        older = self._services.checkpoints.older(self.entry)
-        if older:
+        entry, services = self.entry, self._services
+        others = services.checkpoints.others(entry)
+        if entry.backfill is not None and entry.backfill.active:
+            others.pop(entry.backfill.generation, None)
+        if any(generation < entry.served_generation for generation in others):
             # ends a correction of the old table that has not been committed
-            TransactionalProducer(
-                self._services.connection, corrections_of(self.entry.name)
-            ).close()
-            self._services.admin.truncate(self.entry.definition.topic)
-            self._services.admin.delete_group(group_of(self.entry.name))
-        for folder in older:
-            self._services.checkpoints.delete(folder)
+            TransactionalProducer(services.connection, corrections_of(entry.name)).close()
+            services.admin.truncate(entry.definition.topic)
+            services.admin.delete_group(self.group)
+        for folder in others.values():
+            services.checkpoints.delete(folder)
 
     def _take_up_position(self) -> None:
         """What an earlier run had read: not behind, but the keeper may not have looked through."""
-        admin, group = self._services.admin, group_of(self.entry.name)
+        admin, group = self._services.admin, self.group
         for source in self._streamed:
             ends = {topic: admin.group_offsets(group, topic) for topic in admin.topics_of(source)}
             ends = {topic: end for topic, end in ends.items() if end}
@@ -366,9 +407,8 @@ class Flow:
                     self._times.saw(definition.name, time, self._services.clock.now())
                     self._report(definition, begun, done, None if seen is None else seen.bad)
         if committed and (progress.numInputRows or moved):
-            group = group_of(self.entry.name)
             self._services.in_background(
-                lambda: self._services.admin.commit_offsets(group, committed)
+                lambda: self._services.admin.commit_offsets(self.group, committed)
             )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -39,8 +40,8 @@ class Slot:
         self.key = key
         self.text = text
         self.stored = stored
-        self.state: State[Any] = State(key=key)
-        self.timer = Timer(_EPOCH)
+        self.state: State[Any]
+        self.timer: Timer
         self.calls: list[tuple[int | str, int]] = []
         """Which records the function was called for, or which timers, and at what time."""
         self.careful = False
@@ -98,27 +99,26 @@ class Caller:
         width = len(self._write_key)
         keys = [column.to_pylist() for column in columns[count : count + width]]
         singles = keys[0] if width == 1 else list(zip(*keys, strict=True))
+        self._meet(singles)
         slots, timed, call, timer_is_due = self._slots, self._timed, self._called, self._is_due
         left_out = frozenset(self.failed)
-        for index, (key, time) in enumerate(zip(singles, times, strict=True)):
+        records: Iterable[tuple[Any, ...]] = zip(*self._columns, strict=True)
+        if not self._columns:
+            records = repeat((), len(singles))
+        for index, (key, time, values) in enumerate(zip(singles, times, records, strict=True)):
             if time is not None and time - delay > reached:
                 reached = time - delay
-            slot = slots.get(key)
-            if slot is None:
-                slot = slots[key] = self._slot(key)
+            slot = slots[key]
             if timed and slot.timer.times and timer_is_due(slot, reached):
                 self._ring(slot, reached)
             if index not in left_out:
-                call(slot, index, reached)
+                call(slot, index, values, reached)
         return reached
 
     def ring(self, until: int) -> None:
         """Lets all timers ring that are due."""
-        for text in self._store.due(until):
-            values = self._read_key(text)
-            key = values[0] if len(values) == 1 else tuple(values)
-            if key not in self._slots:
-                self._slots[key] = self._slot(key)
+        due = [self._read_key(text) for text in self._store.due(until)]
+        self._meet([values[0] if len(values) == 1 else tuple(values) for values in due])
         for slot in list(self._slots.values()):
             if self._is_due(slot, until):
                 self._ring(slot, until)
@@ -153,12 +153,18 @@ class Caller:
             raise self._misfit(None, error) from None
         return found, count
 
-    def _slot(self, key: Any) -> Slot:
-        values = (key,) if len(self._write_key) == 1 else key
-        text = key_text(self._write_key, values)
-        slot = Slot(key, text, self._store.get(text))
-        self._load(slot, slot.stored)
-        return slot
+    def _meet(self, keys: Sequence[Any]) -> None:
+        """Takes what is kept for keys that the batch has not had to do with before."""
+        single = len(self._write_key) == 1
+        new = {
+            key: key_text(self._write_key, (key,) if single else key)
+            for key in dict.fromkeys(keys)
+            if key not in self._slots
+        }
+        stored = self._store.get([*new.values()])
+        for key, text in new.items():
+            slot = self._slots[key] = Slot(key, text, stored.get(text))
+            self._load(slot, slot.stored)
 
     def _kept(self, slot: Slot) -> tuple[Any, Kept]:
         """State and timers as they are now: plain, and as they would be stored."""
@@ -205,17 +211,17 @@ class Caller:
             slot.timer.clear(name)
             last[name] = at
             try:
-                self._run(slot, name, _micros(at))
+                self._run(slot, name, None, _micros(at))
             except USER_ERRORS as error:
                 which = f' "{name}"' if name else ""
                 where = f" when the timer{which} of {slot.key!r} rang"
                 raise failed(self._function, error, {}, where) from None
             slot.calls.append((name, _micros(at)))
 
-    def _called(self, slot: Slot, index: int, reached: int) -> None:
+    def _called(self, slot: Slot, index: int, values: tuple[Any, ...], reached: int) -> None:
         before = self._kept(slot)[1] if slot.careful else None
         try:
-            self._run(slot, index, reached)
+            self._run(slot, index, values, reached)
         except USER_ERRORS as error:
             self.failed[index] = problem_of(error)
             if before is None:
@@ -225,10 +231,12 @@ class Caller:
         else:
             slot.calls.append((index, reached))
 
-    def _run(self, slot: Slot, cause: int | str, reached: int) -> None:
+    def _run(
+        self, slot: Slot, cause: int | str, values: tuple[Any, ...] | None, reached: int
+    ) -> None:
         """Calls the function for a record or, when the cause is a name, for a timer."""
         index, name = (None, cause) if isinstance(cause, str) else (cause, None)
-        event = None if index is None else self._make(*[c[index] for c in self._columns])
+        event = None if values is None else self._make(*values)
         if self._timed:
             slot.timer.now = _EPOCH + reached * _MICROSECOND
             slot.timer.name = name
@@ -249,9 +257,12 @@ class Caller:
         self._load(slot, slot.stored)
         try:
             for cause, reached in slot.calls:
+                values = None
                 if isinstance(cause, str):
                     slot.timer.clear(cause)
-                self._run(slot, cause, reached)
+                else:
+                    values = tuple(column[cause] for column in self._columns)
+                self._run(slot, cause, values, reached)
         except USER_ERRORS as error:
             where = " when it was called again with the same records"
             raise failed(self._function, error, {}, where) from None

@@ -16,9 +16,11 @@ Times are in microseconds since the epoch.
 
 from __future__ import annotations
 
+import gc
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,7 @@ from mainstem.log.task_writer import Rows, TaskResult, TaskWrite
 from mainstem.vocabulary import Column
 
 _LONG_AGO = -(10**17)
+_OBJECTS_PER_COLLECTION = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +88,12 @@ class KeyedTask:
         table = _whole(batches)
         store = self._store = self._open()
         table = self._ordered(table)
-        caller = self._call(store, table, {})
-        while misfits := caller.misfits():
-            caller = self._call(store, table, {**caller.failed, **misfits})
-        outputs = caller.outputs()
-        self._changes, self._keys = caller.changes()
+        with _rarely_collected():
+            caller = self._call(store, table, {})
+            while misfits := caller.misfits():
+                caller = self._call(store, table, {**caller.failed, **misfits})
+            outputs = caller.outputs()
+            self._changes, self._keys = caller.changes()
         self.made = len(outputs)
         yield Rows(None, [key for key, _ in outputs], [value for _, value in outputs])
         records = {key: kept.to_record() for key, kept in self._changes.items()}
@@ -169,6 +173,17 @@ class KeyedTask:
             flow=self._task.flow,
             at=self._work.now / 1_000_000,
         )
+
+
+@contextmanager
+def _rarely_collected() -> Iterator[None]:
+    """Python's collector looks at all rows and states again and again while they become more."""
+    usual = gc.get_threshold()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 def _whole(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:

@@ -31,6 +31,7 @@ from mainstem.engine.late import LateKeeper
 from mainstem.engine.pacing import Pacer
 from mainstem.engine.passed import Passed
 from mainstem.engine.set_aside import left_out
+from mainstem.engine.sink import SinkCalls
 from mainstem.engine.table_changes import TableChanges
 from mainstem.engine.table_flow import Recomputation
 from mainstem.engine.tables import Tables
@@ -92,6 +93,7 @@ def start_micro_batch(
         behind=_behind(entry, inputs, machinery),
         pacer=pacer,
         limit=machinery.settings.max_records_per_batch,
+        settled=machinery.checkpoints.settled(checkpoint),
     )
     query = (
         run.rows.writeStream.queryName(entry.flow_id)
@@ -153,6 +155,9 @@ def _run(
                 )
                 rows = handler.read(session, definition.start, limit)
                 return _Run(rows, Split.BY_STATE, calling=handler)
+            if definition.sink is not None:
+                rows = _stream_of(session, definition, query, inputs, connection, limit)
+                return _Run(rows, Split.WHOLE, SinkCalls(entry, definition.sink))
             counts = count_window_of(query)
             if counts is not None:
                 rows = _stream_of(session, definition, query, inputs, connection, limit)

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.model import Definition, Kind
 from mainstem.definitions.state import mentions
+from mainstem.engine.plans import name_of, nodes
 from mainstem.engine.spark_errors import short
 
 CHECKPOINT_EVERY = "5 minutes"
@@ -30,7 +31,7 @@ def obstacles(definition: Definition, inputs: Sequence[Definition], rows: DataFr
     # Spark finds these only when the flow runs
     if query.joins:
         found.append("Spark's real-time mode has no joins of streams")
-    if definition.within:
+    if definition.within or (query.python is not None and _deduplicates(rows)):
         found.append("Spark's real-time mode has no deduplication within a time")
     read = mentions(query)
     if not query.joins and len(set(read)) < len(read):
@@ -71,3 +72,8 @@ def streaming_complaint(rows: DataFrame, mode: str, *, realtime: bool = False) -
     except PySparkException as error:
         return short(error)
     return None
+
+
+def _deduplicates(rows: DataFrame) -> bool:
+    kinds = map(name_of, nodes(rows._jdf.queryExecution().analyzed()))
+    return "DeduplicateWithinWatermark" in kinds

@@ -51,6 +51,8 @@ class FlowStatus:
     error: dict[str, Any] | None = None
     next_retry: str | None = None
     updated_at: str = ""
+    backfill: dict[str, Any] | None = None
+    """How far a backfill is that is on its way."""
     streams: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By stream with a watermark: what it was seen to hold, and since when it is silent."""
     positions: dict[str, dict[str, int]] = field(default_factory=dict)

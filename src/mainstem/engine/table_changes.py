@@ -73,7 +73,8 @@ class TableChanges:
         return _events(looked_at)
 
     def release(self) -> None:
-        """Nothing is kept."""
+        """Lets go of the table."""
+        self._tables.done()
 
 
 def as_changes(rows: DataFrame, definition: Definition) -> DataFrame:

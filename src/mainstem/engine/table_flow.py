@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -33,7 +34,7 @@ from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_mentions, compile_static, into
 from mainstem.engine.encode import encode
 from mainstem.engine.spark_errors import MARK
-from mainstem.engine.tables import Tables, release
+from mainstem.engine.tables import Only, Tables, all_rows, release
 from mainstem.engine.touched import Moved, narrowed, touched_keys, with_keys
 from mainstem.vocabulary import Offsets
 
@@ -63,9 +64,11 @@ class Recomputation:
         self._definition = entry.definition
         self._query = query
         self._inputs = {source.name.lower(): source for source in inputs}
-        tree = Asked.of(query).parsed.tree
-        self._mentions = [table_name(table).lower() for table in relations(tree)]
         self._affected = affected(entry.definition, inputs)
+        self._mentions: list[str] = []
+        if isinstance(self._affected, Affected):
+            tree = Asked.of(query).parsed.tree
+            self._mentions = [table_name(table).lower() for table in relations(tree)]
         self._tables = tables
         self._checkpoints = checkpoints
         self._folder = folder
@@ -77,26 +80,35 @@ class Recomputation:
         session = batch.sparkSession
         ends = self._checkpoints.batch_end(self._folder, batch_id)
         known = self._known(batch_id)
-        now = {
-            name: into(session, self._tables.at(source, ends.get(source.topic, {})))
-            for name, source in self._inputs.items()
-        }
-        in_log = into(session, self._tables.at(self._definition, self._end_of_result()))
-        keys = None
+        written = self._end_of_result()
+
+        def now(name: str, only: Only = all_rows) -> DataFrame:
+            source = self._inputs[name]
+            return into(session, self._tables.at(source, ends.get(source.topic, {}), only))
+
+        def in_log(only: Only = all_rows) -> DataFrame:
+            return into(session, self._tables.at(self._definition, written, only))
+
+        keys = moved = None
         if known and isinstance(self._affected, Affected):
             starts = self._checkpoints.batch_end(self._folder, batch_id - 1)
-            keys = self._touched = self._keys(session, self._affected, now, starts, ends)
-        if keys is None or not isinstance(self._affected, Affected):
-            sources = {source: now[name] for name, source in self._inputs.items()}
+            moved = self._moved(session, self._affected, now, starts, ends)
+            keys = self._keys(self._affected, moved) if moved else None
+        if keys is None or moved is None or not isinstance(self._affected, Affected):
+            sources = {source: now(name) for name, source in self._inputs.items()}
             answer = compile_static(session, self._query, sources)
+            return self._differences(answer, in_log())
+        types = {column.name: column.type for column in self._definition.columns}
+        asked_for = {key: (key, types[key]) for key in self._affected.keys}
+        touched = partial(with_keys, keys=keys, columns=asked_for)
+        if self._affected.row_by_row:
+            [table] = moved.values()
+            answer = compile_mentions(session, self._query, [table.now])
         else:
-            types = {column.name: column.type for column in self._definition.columns}
-            asked_for = {key: (key, types[key]) for key in self._affected.keys}
-            rows = [now[name] for name in self._mentions]
-            rows = narrowed(self._affected, self._definition, rows, keys, self._kept)
-            answer = with_keys(compile_mentions(session, self._query, rows), keys, asked_for)
-            in_log = with_keys(in_log, keys, asked_for)
-        return self._differences(answer, in_log)
+            read = [partial(now, name) for name in self._mentions]
+            rows = narrowed(self._affected, self._definition, read, keys, self._kept)
+            answer = touched(compile_mentions(session, self._query, rows))
+        return self._differences(answer, in_log(touched))
 
     def release(self) -> None:
         """Lets go of what was kept to find the differences."""
@@ -106,6 +118,7 @@ class Recomputation:
         if self._touched is not None:
             release(self._touched)
             self._touched = None
+        self._tables.done()
 
     def _known(self, batch_id: int) -> bool:
         """True when the topic of the result holds the answer over the same tables a batch ago."""
@@ -115,44 +128,47 @@ class Recomputation:
         self._checkpoints.delete_note(self._folder, _NOTES, batch_id - _NOTES_KEPT)
         return self._checkpoints.read_note(self._folder, _NOTES, batch_id - 1) == tables
 
-    def _keys(
+    def _moved(
         self,
         session: SparkSession,
         how: Affected,
-        now: Mapping[str, DataFrame],
+        now: Callable[[str], DataFrame],
         starts: Mapping[str, Offsets],
         ends: Mapping[str, Offsets],
-    ) -> DataFrame | None:
-        """The keys that changes between two states touch; None when they are too many."""
+    ) -> dict[str, Moved] | None:
+        """What has changed in each table between two states; None when it is too much."""
         moved = {}
         others = any(route.hops for route in how.routes)
         for name, source in self._inputs.items():
             start, end = starts.get(source.topic, {}), ends.get(source.topic, {})
             if start == end:
-                moved[name] = Moved(now[name])
+                moved[name] = Moved(now(name))
                 continue
             changed = self._tables.changed(source, start, end)
             most = max(_FEW_CHANGES, self._tables.rows_about(source) * _MOST_CHANGED)
             if changed is None or changed.count > most:
                 return None
             before, after, records = (
-                into(session, rows) for rows in (changed.before, changed.after, changed.records)
+                into(session, some) for some in (changed.before, changed.after, changed.records)
             )
             if others:
                 before = before.persist()
                 self._kept.append(before)
             key = frozenset(column.lower() for column in source.key)
-            moved[name] = Moved(now[name], before, after, records, key)
+            rows = after if how.row_by_row else now(name)
+            moved[name] = Moved(rows, before, after, records, key)
+        return moved
+
+    def _keys(self, how: Affected, moved: Mapping[str, Moved]) -> DataFrame | None:
+        """The keys that the changes touch; None when they are too many."""
         keys = touched_keys(how, self._definition, moved)
-        if keys is None:
-            return None
-        if not others:  # there are not more keys than changes
-            return keys.localCheckpoint(eager=True)
-        keys = keys.limit(_MOST_TOUCHED + 1).localCheckpoint(eager=True)
-        if keys.count() > _MOST_TOUCHED:
-            release(keys)
-            return None
-        return keys
+        if keys is None or how.row_by_row:
+            return keys
+        hops = any(route.hops for route in how.routes)
+        if hops:  # else there are not more keys than changes
+            keys = keys.limit(_MOST_TOUCHED + 1)
+        keys = self._touched = keys.localCheckpoint(eager=True)
+        return None if hops and keys.count() > _MOST_TOUCHED else keys
 
     def _differences(self, answer: DataFrame, in_log: DataFrame) -> DataFrame:
         """The records that make of what is in the log the answer."""

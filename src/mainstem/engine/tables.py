@@ -13,7 +13,7 @@ import json
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
@@ -32,8 +32,16 @@ _SHARE_TO_MERGE = 0.1
 _MOST_PIECES = 20
 """Each piece of the changes is read by tasks of its own."""
 _READERS_SECONDS = 600.0
-"""How long a batch may read what newer files have taken the place of."""
+"""How long a reader that does not say that it is done may read what is of no use to others."""
 _ABOUT = "about"
+
+Only = Callable[[DataFrame], DataFrame]
+"""Leaves of some rows those that are wanted."""
+
+
+def all_rows(rows: DataFrame) -> DataFrame:
+    """For who wants all."""
+    return rows
 
 
 @dataclass(frozen=True)
@@ -48,24 +56,50 @@ class _Base:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """The changes between two positions."""
+
+    start: Offsets
+    end: Offsets
+    rows: DataFrame
+
+    def between(self, start: Offsets, end: Offsets) -> DataFrame | None:
+        """Those of them that lie between two other positions; None when there are none."""
+        filled = [p for p, offset in self.end.items() if offset > self.start.get(p, 0)]
+        if not any(
+            self.start.get(p, 0) < end.get(p, 0) and self.end[p] > start.get(p, 0) for p in filled
+        ):
+            return None
+        if all(
+            self.start.get(p, 0) >= start.get(p, 0) and self.end[p] <= end.get(p, 0) for p in filled
+        ):
+            # no test that is another one for each batch: Spark would compile it each time
+            return self.rows
+        return self.rows.filter(is_before(end) & ~is_before(start))
+
+
+@dataclass(frozen=True)
 class _Held:
     """A base and what has changed since; a new one takes its place, so readers keep theirs."""
 
     definition: Definition
     base: _Base
-    pieces: tuple[DataFrame, ...]
+    pieces: tuple[Piece, ...]
     """All changes since the base, in the order in which they were read."""
-    latest: DataFrame
-    """The last change of each row among them."""
+    latest: DataFrame | None
+    """The last change of each row among the first `settled` pieces; None when there are none."""
+    settled: int
     changes_rows: int
     end: Offsets
     middle: Offsets
     """Where the changes were half as many as now."""
 
-    @property
-    def changes(self) -> DataFrame:
-        """All changes since the base."""
-        return reduce(DataFrame.unionByName, self.pieces)
+    def between(self, start: Offsets, end: Offsets) -> DataFrame:
+        """The changes between two positions behind the base."""
+        found = [rows for piece in self.pieces if (rows := piece.between(start, end)) is not None]
+        if not found:
+            return self.pieces[0].rows.limit(0)
+        return reduce(DataFrame.unionByName, found)
 
 
 @dataclass(frozen=True)
@@ -101,31 +135,41 @@ class Tables:
         self._held: dict[str, _Held] = {}
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._retired: dict[str, _Retired] = defaultdict(_Retired)
+        self._reading: dict[int, float] = {}
+        """Threads that read tables, and since when."""
+
+    def done(self) -> None:
+        """The calling thread has no use any more for what it has read."""
+        self._reading.pop(threading.get_ident(), None)
 
     def ends(self, definition: Definition, *, committed: bool = True) -> Offsets:
         """Where the table's topic ends now."""
         return self._admin.end_offsets(definition.topic, committed=committed)
 
-    def at(self, definition: Definition, end: Offsets) -> DataFrame:
-        """The table's rows at these offsets."""
+    def at(self, definition: Definition, end: Offsets, only: Only = all_rows) -> DataFrame:
+        """The table's rows at these offsets.
+
+        `only` leaves of some rows those that are wanted, by their own columns. It is asked for the
+        rows of the base, and then again for those that have changed.
+        """
         held = self._upto(definition, end)
         if _reaches_back(held, end):
-            return _columns(_state(held.base.rows, held, end), definition)
+            return _columns(self._state(held, end, only), definition)
         # a replay from long ago
         begin = self._admin.begin_offsets(definition.topic)
         changes = read_changes(self._spark, definition, self._connection, begin, end)
-        return _columns(_latest(changes).filter(~F.col("_gone")), definition)
+        return _columns(only(_latest(changes).filter(~F.col("_gone"))), definition)
 
     def changed(self, definition: Definition, start: Offsets, end: Offsets) -> Changed | None:
         """What is different at `end` from `start`; None when that is long ago."""
         held = self._upto(definition, end)
         if not _reaches_back(held, start):
             return None
-        between = held.changes.filter(is_before(end) & ~is_before(start))
+        between = held.between(start, end)
         ids = F.broadcast(between.select("_id").distinct())
         before = _with_changes(
             held.base.rows.join(ids, "_id", "left_semi"),
-            _latest(held.changes.filter(is_before(start)).join(ids, "_id", "left_semi")),
+            _latest(held.between({}, start).join(ids, "_id", "left_semi")),
         )
         after = _latest(between).filter(~F.col("_gone"))
         count = sum(max(0, offset - start.get(p, 0)) for p, offset in end.items())
@@ -143,8 +187,8 @@ class Tables:
         """
         held = self._upto(definition, end)
         if _reaches_back(held, start):
-            between = held.changes.filter(is_before(end) & ~is_before(start))
-            before = _state(held.base.rows, held, start)
+            between = held.between(start, end)
+            before = self._state(held, start)
         else:
             begin = self._admin.begin_offsets(definition.topic)
             start = {p: max(offset, begin.get(p, 0)) for p, offset in start.items()}
@@ -170,6 +214,7 @@ class Tables:
         """The table with all changes before `end`, and maybe later ones."""
         topic = definition.topic
         identity = self.identity(definition)
+        self._reads()
         with self._locks[topic]:
             held = self._held.get(topic) or self._found(definition, identity)
             if held is None or held.base.identity != identity:
@@ -179,6 +224,10 @@ class Tables:
             self._held[topic] = held
             self._clear(topic)
         return held
+
+    def _reads(self) -> None:
+        """From now on the calling thread may use what is there, until it is `done`."""
+        self._reading.setdefault(threading.get_ident(), time.monotonic())
 
     def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> _Held:
         """The table from the beginning of its topic."""
@@ -208,7 +257,7 @@ class Tables:
     def _begun(self, definition: Definition, base: _Base) -> _Held:
         at = base.end
         none = _kept(read_changes(self._spark, definition, self._connection, at, at).limit(0))
-        return _Held(definition, base, (none,), none, 0, base.end, base.end)
+        return _Held(definition, base, (Piece(at, at, none),), None, 0, 0, at, at)
 
     def _advance(self, held: _Held, end: Offsets) -> _Held:
         """What is held, brought up to `end`."""
@@ -216,37 +265,70 @@ class Tables:
         start = {p: held.end.get(p, 0) for p in end}
         read = read_changes(self._spark, held.definition, self._connection, start, end)
         new = _kept(read)
-        pieces = (*held.pieces, new)
-        if len(pieces) > _MOST_PIECES:
-            pieces = (_kept(reduce(DataFrame.unionByName, pieces)),)
-            self._retire(held.definition.topic, *held.pieces, new)
-        newest = _latest(new)
-        others = held.latest.join(F.broadcast(newest.select("_id")), "_id", "left_anti")
-        latest = _kept(others.unionByName(newest))
-        self._retire(held.definition.topic, held.latest)
+        if len(held.pieces) >= _MOST_PIECES:
+            held = self._together(held)
         rows = held.changes_rows + sum(offset - start[p] for p, offset in end.items())
         middle = held.end if held.changes_rows < rows / 2 else held.middle
-        held = replace(
-            held, pieces=pieces, latest=latest, changes_rows=rows, end=end, middle=middle
-        )
+        pieces = (*held.pieces, Piece(start, end, new))
+        held = replace(held, pieces=pieces, changes_rows=rows, end=end, middle=middle)
         if rows > max(_LEAST_CHANGES_TO_MERGE, held.base.count * _SHARE_TO_MERGE):
             held = self._merged(held)
         return held
 
+    def _together(self, held: _Held) -> _Held:
+        """All pieces as one."""
+        rows = [piece.rows for piece in held.pieces]
+        one = Piece(held.base.end, held.end, _kept(reduce(DataFrame.unionByName, rows)))
+        self._retire(held.definition.topic, *rows)
+        if held.settled == len(rows):
+            return replace(held, pieces=(one,), settled=1)
+        if held.latest is not None:
+            self._retire(held.definition.topic, held.latest)
+        return replace(held, pieces=(one,), latest=None, settled=0)
+
+    def _settled(self, held: _Held) -> _Held:
+        """What is held, with the last change of each row. Only who reads whole rows needs it."""
+        new = [piece.rows for piece in held.pieces[held.settled :]]
+        if not new:
+            return held
+        latest = _latest(reduce(DataFrame.unionByName, new))
+        if held.latest is not None:
+            newest = F.broadcast(latest.select("_id"))
+            latest = held.latest.join(newest, "_id", "left_anti").unionByName(latest)
+            self._retire(held.definition.topic, held.latest)
+        latest = _kept(latest)
+        return replace(held, latest=latest, settled=len(held.pieces))
+
+    def _state(self, held: _Held, end: Offsets, only: Only = all_rows) -> DataFrame:
+        """Rows of the base, with the changes up to `end`."""
+        if not held.changes_rows:
+            return only(held.base.rows)
+        topic = held.definition.topic
+        if dict(end) == dict(held.end):
+            with self._locks[topic]:
+                if self._held[topic] is held:  # else another flow has gone on
+                    held = self._held[topic] = self._settled(held)
+        latest = held.latest
+        if latest is None or dict(end) != dict(held.end) or held.settled < len(held.pieces):
+            latest = _latest(held.between({}, end))
+        return _with_changes(held.base.rows, latest, only)
+
     def _merged(self, held: _Held) -> _Held:
         """The changes up to the middle become part of the base."""
         topic, middle = held.definition.topic, held.middle
-        rows = _with_changes(held.base.rows, _latest(held.changes.filter(is_before(middle))))
+        rows = _with_changes(held.base.rows, _latest(held.between({}, middle)))
         base = self._write(topic, held.base.identity, rows, middle)
         self._retired[topic].folders.append((time.monotonic(), held.base.folder))
-        later = _kept(held.changes.filter(~is_before(middle)))
-        latest = _kept(_latest(later))
-        self._retire(topic, *held.pieces, held.latest)
+        later = _kept(held.between(middle, held.end))
+        self._retire(topic, *(piece.rows for piece in held.pieces))
+        if held.latest is not None:
+            self._retire(topic, held.latest)
         return replace(
             held,
             base=base,
-            pieces=(later,),
-            latest=latest,
+            pieces=(Piece(middle, held.end, later),),
+            latest=None,
+            settled=0,
             changes_rows=sum(offset - middle.get(p, 0) for p, offset in held.end.items()),
             middle=held.end,
         )
@@ -269,8 +351,10 @@ class Tables:
         self._retired[topic].changes.extend((now, kept) for kept in changes)
 
     def _clear(self, topic: str) -> None:
-        """Removes what no batch reads any more: Spark alone would do so some time, or never."""
-        retired, limit = self._retired[topic], time.monotonic() - _READERS_SECONDS
+        """Removes what nobody reads any more: Spark alone would do so some time, or never."""
+        now = time.monotonic()
+        limit = max(min([*self._reading.values(), now]), now - _READERS_SECONDS)
+        retired = self._retired[topic]
         while retired.folders and retired.folders[0][0] < limit:
             self._checkpoints.delete(retired.folders.pop(0)[1])
         while retired.changes and retired.changes[0][0] < limit:
@@ -291,23 +375,14 @@ def _reaches_back(held: _Held, to: Offsets) -> bool:
     return all(offset >= held.base.end.get(p, 0) for p, offset in to.items())
 
 
-def _state(base: DataFrame, held: _Held, end: Offsets) -> DataFrame:
-    """Rows of the base, with the changes up to `end`."""
-    if dict(end) == dict(held.end):
-        latest = held.latest
-    else:
-        latest = _latest(held.changes.filter(is_before(end)))
-    return _with_changes(base, latest) if held.changes_rows else base
-
-
 def _columns(rows: DataFrame, definition: Definition) -> DataFrame:
     return rows.select(*(F.col(f"`{column.name}`") for column in definition.columns))
 
 
-def _with_changes(base: DataFrame, latest: DataFrame) -> DataFrame:
+def _with_changes(base: DataFrame, latest: DataFrame, only: Only = all_rows) -> DataFrame:
     """Rows, with the last change of some of them."""
-    untouched = base.join(F.broadcast(latest.select("_id")), "_id", "left_anti")
-    return untouched.unionByName(latest.filter(~F.col("_gone")))
+    untouched = only(base).join(F.broadcast(latest.select("_id")), "_id", "left_anti")
+    return untouched.unionByName(only(latest.filter(~F.col("_gone"))))
 
 
 def _latest(changes: DataFrame) -> DataFrame:

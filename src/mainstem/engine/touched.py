@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from mainstem.definitions.affected import Affected, Narrowing, Route
 from mainstem.definitions.model import Definition
 from mainstem.definitions.skeleton import Place
+from mainstem.engine.tables import Only, all_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Moved:
     """A table and what has changed in it; all the same when nothing has."""
 
     now: DataFrame
+    """Its rows; if one of them makes a row of the result alone, those that have changed will do."""
     before: DataFrame | None = None
     """Rows that have changed, as they were."""
     after: DataFrame | None = None
@@ -58,7 +60,7 @@ def touched_keys(
 def narrowed(
     affected: Affected,
     result: Definition,
-    mentions: Sequence[DataFrame],
+    mentions: Sequence[Callable[[Only], DataFrame]],
     keys: DataFrame,
     kept: list[DataFrame],
 ) -> list[DataFrame]:
@@ -66,20 +68,21 @@ def narrowed(
 
     What is read twice for that goes into `kept`, to be let go after the batch.
     """
-    rows = list(mentions)
+    rows: dict[int, DataFrame] = {}
     types = {column.name: column.type for column in result.columns}
     sources = {n.through for n in affected.narrowings if n.through is not None}
     for step in affected.narrowings:
-        table = rows[step.mention]
         if step.through is None:
-            table = with_keys(table, keys, {c: (k, types[k]) for c, k in step.keys})
+            columns = {c: (k, types[k]) for c, k in step.keys}
+            only = partial(with_keys, keys=keys, columns=columns)
         else:
-            table = _matching(table, rows[step.through], step)
+            only = partial(_matching, other=rows[step.through], step=step)
+        table = mentions[step.mention](only)
         if step.mention in sources:
             table = table.persist()
             kept.append(table)
         rows[step.mention] = table
-    return rows
+    return [rows[n] if n in rows else read(all_rows) for n, read in enumerate(mentions)]
 
 
 def with_keys(

@@ -34,6 +34,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -48,6 +49,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.crash import crash_point
 from mainstem.engine import whole_input
+from mainstem.engine.gate import Gate
 from mainstem.engine.handler_task import HandlerTask, HandlerWork
 from mainstem.engine.keyed_task import KeyedTask, KeyedWork
 from mainstem.engine.pacing import Pacer
@@ -161,6 +163,7 @@ class BatchWriter:
         behind: Sequence[Callable[[Passed], None]] = (),
         pacer: Pacer | None = None,
         limit: int = 0,
+        settled: bool = False,
     ) -> None:
         self._flow = flow
         self._watch = watch
@@ -181,6 +184,7 @@ class BatchWriter:
         self._limit = limit
         """As many records a batch has at most; one that has them is not the last."""
         self._stopped = threading.Event()
+        self.gate = Gate(settled=settled)
         self.rested = 0.0
         """How long the last batch took beyond its work."""
         self.failure: MainstemError | None = None
@@ -196,12 +200,15 @@ class BatchWriter:
         if self._first_batch is None:
             self._first_batch = batch_id
         began = time.monotonic()
+        self.gate.enter()
+        whole = False
         try:
             self._look_for_losses()
             if self._making is not None:
                 batch = self._making.result(batch, batch_id)
             self._write(batch, batch_id)
             self._go_behind(batch_id)
+            whole = True
         except MainstemError as error:
             # only text gets through Spark to the flow
             raise RuntimeError(task_failure(error)) from None
@@ -211,6 +218,7 @@ class BatchWriter:
             # the thread's stack when it is as long as Spark's own errors are
             raise RuntimeError(retold(error)) from None
         finally:
+            self.gate.leave(whole=whole)
             if self._making is not None:
                 self._making.release()
         if self._pacer is not None:
@@ -221,6 +229,7 @@ class BatchWriter:
     def stop(self) -> None:
         """Ends a rest at once: what is to be stopped need not wait for it."""
         self._stopped.set()
+        self.gate.close()
 
     def _is_behind(self) -> bool:
         """True when the batch has as many records as it may have: more are waiting."""
@@ -343,6 +352,20 @@ class BatchWriter:
         if hasattr(execution, "streamingQuery"):
             execution = execution.streamingQuery()
         return execution.lastExecution().executedPlan()
+
+
+def write_whole(rows: DataFrame, connection: Connection, flow: str, task: str, topic: str) -> int:
+    """Writes keys and values to a topic in one transaction, outside of any batch; says how many.
+
+    A second call ends what an earlier one with the same flow and task may have left.
+    """
+    run = str(uuid.uuid4())
+    write = _task_function(
+        connection.to_dict(), flow, run, run, 0, topic, [task], {}, None, recovering=False
+    )
+    columns = "task string, rows long, wrote boolean, note string"
+    results = rows.select("key", "value").repartition(1).mapInArrow(write, columns).collect()
+    return sum(result.rows for result in results)
 
 
 def _nodes(plan: Any) -> Iterator[Any]:

@@ -115,7 +115,8 @@ def test_all_that_is_touched_is_found(quick: SparkSession, name: str) -> None:
         kept = keys.localCheckpoint()
         values = {tuple(row) for row in kept.collect()}
         now = [moved[n].now for n in mentions]
-        part = compile_mentions(spark, query, narrowed(how, result, now, kept, []))
+        read = [lambda only, rows=rows: only(rows) for rows in now]
+        part = compile_mentions(spark, query, narrowed(how, result, read, kept, []))
         before, after, found = _collect(
             compile_mentions(spark, query, [was[n] for n in mentions]),
             compile_mentions(spark, query, now),

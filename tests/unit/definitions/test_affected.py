@@ -14,6 +14,7 @@ TABLES = """
 CREATE TABLE orders (id BIGINT PRIMARY KEY, customer BIGINT, product STRING, amount DOUBLE);
 CREATE TABLE customers (id BIGINT PRIMARY KEY, region STRING, tags ARRAY<STRING>);
 CREATE TABLE products (sku STRING PRIMARY KEY, category STRING);
+CREATE TABLE visits (person BIGINT, day DATE, n INT, PRIMARY KEY (person, day));
 """
 JOIN = "FROM orders o JOIN customers c ON o.customer = c.id"
 
@@ -133,3 +134,29 @@ def test_a_with_query_used_twice_is_narrowed_by_what_suits_both() -> None:
     how = _affected(query, "id bigint")
     assert isinstance(how, Affected)
     assert {n.keys for n in how.narrowings} == {(("id", "id"),), (("customer", "id"),)}
+
+
+@pytest.mark.parametrize(
+    ("query", "columns", "key", "expected"),
+    [
+        ("SELECT id, upper(region) AS r FROM customers WHERE region <> 'x'", "id r", "id", True),
+        ("SELECT id AS k, count(*) AS n FROM customers GROUP BY id", "k n", "k", True),
+        ("SELECT id, t FROM customers LATERAL VIEW explode(tags) AS t", "id t", "id t", True),
+        ("SELECT person, day, n + 1 AS n FROM visits", "person day n", "person day", True),
+        ("SELECT person, sum(n) AS n FROM visits GROUP BY person", "person n", "person", False),
+        (
+            "SELECT region, count(*) AS n FROM customers GROUP BY region",
+            "region n",
+            "region",
+            False,
+        ),
+        ("SELECT id FROM customers UNION SELECT id FROM customers", "id", "id", False),
+        ("SELECT a.id FROM customers a JOIN customers b ON a.id = b.id", "id", "id", False),
+        (f"SELECT o.id, c.region {JOIN}", "id region", "id", False),
+    ],
+)
+def test_rows_that_are_made_of_one_row(query: str, columns: str, key: str, expected: bool) -> None:
+    """Then no other rows of the table are looked through for a change."""
+    how = _affected(query, *(f"{name} bigint" for name in columns.split()), key=key)
+    assert isinstance(how, Affected), how
+    assert how.row_by_row is expected
