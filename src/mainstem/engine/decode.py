@@ -87,8 +87,8 @@ def mentioned_metadata(columns_read: Collection[str]) -> tuple[str, ...]:
 def intake_of(definition: Definition) -> str:
     """Name of the observation of an input.
 
-    How many records are `bad`, the `newest` record time, and the newest `event_time` (in
-    milliseconds) where the flow has a watermark.
+    How many records are `bad`, the `newest` record time, and the newest `event_time` where the flow
+    has a watermark; times are in milliseconds.
     """
     return f"intake of {definition.name}"
 
@@ -123,7 +123,7 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
     if intake.observed:
         # the observation also keeps Spark from pushing the query's filter below the JSON parser,
         # which would parse every record twice
-        seen = [F.count(_CORRUPT).alias("bad"), F.max("_time").alias("newest")]
+        seen = [F.count(_CORRUPT).alias("bad"), F.unix_millis(F.max("_time")).alias("newest")]
         if intake.watermark and definition.watermark:
             time = F.unix_millis(_event_time(definition).cast("timestamp"))
             seen.append(F.max(F.when(F.col(_CORRUPT).isNull(), time)).alias("event_time"))

@@ -92,7 +92,7 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             connection=setup.connection,
             admin=admin,
             keeper=keeper,
-            pacer=Pacer(spark.sparkContext.defaultParallelism),
+            pacer=Pacer(_cores(spark)),
             settings=setup.settings.spark,
             checkpoints=checkpoints,
             tables=Tables(spark, setup.connection, admin, checkpoints),
@@ -138,6 +138,12 @@ def _wait_for_log(admin: Admin, setup: EngineSetup, stop: threading.Event) -> bo
         else:
             return True
     return False
+
+
+def _cores(spark: SparkSession) -> int:
+    """The cores that this machine, or this container, has for the driver."""
+    jvm: Any = spark._jvm
+    return int(jvm.java.lang.Runtime.getRuntime().availableProcessors())
 
 
 def _warm_up(spark: SparkSession) -> None:

@@ -12,14 +12,6 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-    StreamingQueryProgress,
-)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.catalog.backfill import HANDING_OVER
@@ -36,11 +28,12 @@ from mainstem.engine.idle import StreamTimes, move_watermark
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.offset_log import OffsetLog
 from mainstem.engine.pacing import Pacer
+from mainstem.engine.progress import Progress, ProgressListener
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
 from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
-from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
+from mainstem.engine.status import FlowState, FlowStatus, iso
 from mainstem.engine.streamed import patient
 from mainstem.engine.take_over import TakeOver, is_pending
 from mainstem.engine.writer import BatchWriter, TaskMaking
@@ -54,6 +47,8 @@ _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 _HEALTHY_AFTER_SECONDS = 60.0
 
+EndsOf = Callable[[Definition], Mapping[str, Offsets]]
+
 
 @dataclass(frozen=True, slots=True)
 class FlowServices(Machinery):
@@ -66,6 +61,10 @@ class FlowServices(Machinery):
     """Runs a short piece of work in another thread, in order."""
     make_topic: Callable[[TopicNeed], None]
     """Makes a topic; nothing happens when it exists."""
+
+    def ends_of(self, source: Definition) -> Mapping[str, Offsets]:
+        """Where the topics of an input end now."""
+        return self.admin.all_end_offsets(self.admin.topics_of(source))
 
 
 class Flow:
@@ -141,7 +140,8 @@ class Flow:
     def tick(self) -> None:
         """Looks whether the query has died, and whether it is time to try again."""
         now = self._services.clock.now()
-        if self._query is not None and not self._query.isActive:
+        running = self.running
+        if self._query is not None and not running:
             error = self._query.exception()
             failure = None if self._writer is None else self._writer.failure
             self.stop()
@@ -158,7 +158,7 @@ class Flow:
         elif self._retry_at is not None and now >= self._retry_at:
             self.status.restarts += 1
             self.start()
-        elif self.running and now - self._started_at > _HEALTHY_AFTER_SECONDS:
+        elif running and now - self._started_at > _HEALTHY_AFTER_SECONDS:
             self._pause = _FIRST_PAUSE_SECONDS
         if self._writer is not None and self._writer.calling is not None:
             self._ring(self._writer.calling)
@@ -172,8 +172,12 @@ class Flow:
         if self._writer is not None:
             self._writer.gate.release()
 
-    def measure(self) -> None:
-        """Brings lag and counts up to date with the log."""
+    def measure(self, ends_of: EndsOf | None = None) -> None:
+        """Brings lag and counts up to date with the log.
+
+        `ends_of` says where an input ends, if that is known already.
+        """
+        ends_of = ends_of or self._services.ends_of
         if self._writer is not None:
             self.status.rows_out_total = self._written_before + self._writer.rows_written
             if self._writer.calling is not None:
@@ -190,7 +194,7 @@ class Flow:
         read = set()
         positions = self.status.positions
         for source in self._streamed:
-            ends = self._services.admin.all_end_offsets(self._services.admin.topics_of(source))
+            ends = ends_of(source)
             new = [topic for topic in ends if topic not in positions]
             if self.entry.definition.start == "latest" and not any(map(source.reads, positions)):
                 new = []  # it has not begun, and what is there now is not for it
@@ -224,7 +228,7 @@ class Flow:
         session = flow_session(services.spark, services.settings.shuffle_partitions)
         self._make_way()
         self._take_up_position()
-        session.streams.addListener(_Progress(self._on_progress))
+        session.streams.addListener(ProgressListener(self._on_progress))
         services.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.entry.name)
         if definition.lane is Lane.REAL_TIME:
             self._query = self._start_realtime(session)
@@ -366,29 +370,29 @@ class Flow:
         _LOG.error("flow %s: %s; next try in %.0f s", self.entry.name, problem.message, self._pause)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
-    def _on_progress(self, progress: StreamingQueryProgress) -> None:
+    def _on_progress(self, progress: Progress) -> None:
         status = self.status
-        status.batch_id = progress.batchId
+        status.batch_id = progress.batch_id
         rested = 0.0 if self._writer is None else self._writer.rested
-        status.batch_seconds = round(max(0.0, progress.batchDuration / 1000 - rested), 3)
-        status.input_rate = _rate(progress.inputRowsPerSecond)
-        status.process_rate = _rate(progress.numInputRows / max(status.batch_seconds, 0.001))
-        status.watermark = progress.eventTime.get("watermark")
-        status.event_time = progress.eventTime.get("max")
-        operators = progress.stateOperators
+        status.batch_seconds = round(max(0.0, progress.seconds - rested), 3)
+        status.input_rate = progress.input_rate
+        status.process_rate = round(progress.input_rows / max(status.batch_seconds, 0.001), 1)
+        status.watermark = progress.watermark
+        status.event_time = progress.event_time
+        operators = progress.operators
         if operators:
-            status.state_rows = sum(operator.numRowsTotal for operator in operators)
-            status.state_bytes = sum(operator.memoryUsedBytes for operator in operators)
-            status.late_dropped += sum(o.numRowsDroppedByWatermark for o in operators)
-        observed: Any = {d.name: progress.observedMetrics.get(intake_of(d)) for d in self.inputs}
-        status.rows_in_total += progress.numInputRows
-        newest = [seen.newest for seen in observed.values() if seen and seen.newest]
+            status.state_rows = sum(operator["numRowsTotal"] for operator in operators)
+            status.state_bytes = sum(operator["memoryUsedBytes"] for operator in operators)
+            status.late_dropped += sum(o["numRowsDroppedByWatermark"] for o in operators)
+        observed = {d.name: progress.observed.get(intake_of(d)) for d in self.inputs}
+        status.rows_in_total += progress.input_rows
+        newest = [seen["newest"] for seen in observed.values() if seen and "newest" in seen]
         if newest:
-            self._newest = max(newest).timestamp()
+            self._newest = max(newest) / 1000
         committed = {}
         moved = 0
         for source in progress.sources:
-            starts, ends = offsets_in(source.startOffset), offsets_in(source.endOffset)
+            starts, ends = source.start, source.end
             for topic in starts.keys() - ends.keys():  # deleted
                 status.positions.pop(topic, None)
             for topic, end in ends.items():
@@ -403,37 +407,10 @@ class Flow:
                 done = {topic: at for topic, at in ends.items() if definition.reads(topic)}
                 if begun != done:
                     seen = observed[definition.name]
-                    time = getattr(seen, "event_time", None)
+                    time = None if seen is None else seen.get("event_time")
                     self._times.saw(definition.name, time, self._services.clock.now())
-                    self._report(definition, begun, done, None if seen is None else seen.bad)
-        if committed and (progress.numInputRows or moved):
+                    self._report(definition, begun, done, None if seen is None else seen["bad"])
+        if committed and (progress.input_rows or moved):
             self._services.in_background(
                 lambda: self._services.admin.commit_offsets(self.group, committed)
             )
-
-
-class _Progress(StreamingQueryListener):
-    """Passes on the progress of the one query of a flow's session."""
-
-    def __init__(self, on_progress: Callable[[StreamingQueryProgress], None]) -> None:
-        self._pass_on = on_progress
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to do."""
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """A batch has ended."""
-        try:
-            self._pass_on(event.progress)
-        except Exception:  # noqa: BLE001 - an error here would go to Spark's listener bus
-            _LOG.exception("progress of a flow could not be recorded")
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing to do."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """The runner looks for ended queries itself."""
-
-
-def _rate(value: float | None) -> float:
-    return 0.0 if value is None or value != value or value == float("inf") else round(value, 1)  # noqa: PLR0124

@@ -32,6 +32,7 @@ from mainstem.engine.pacing import Pacer
 from mainstem.engine.passed import Passed
 from mainstem.engine.set_aside import left_out
 from mainstem.engine.sink import SinkCalls
+from mainstem.engine.small_batch import Sizes
 from mainstem.engine.table_changes import TableChanges
 from mainstem.engine.table_flow import Recomputation
 from mainstem.engine.tables import Tables
@@ -66,6 +67,8 @@ class _Run:
     making: Making | None = None
     calling: KeyedFlow | HandlerFlow | None = None
     mode: OutputMode = "append"
+    bounded: bool = False
+    """True when a batch makes rows of its own records alone, not of what earlier ones left."""
 
 
 def start_micro_batch(
@@ -92,8 +95,10 @@ def start_micro_batch(
         gone=topics.forget_lost(machinery.spark, checkpoint) if topics else 0,
         behind=_behind(entry, inputs, machinery),
         pacer=pacer,
+        asked=definition.trigger is not None,
         limit=machinery.settings.max_records_per_batch,
         settled=machinery.checkpoints.settled(checkpoint),
+        sizes=Sizes(machinery.connection.max_record_bytes) if run.bounded else None,
     )
     query = (
         run.rows.writeStream.queryName(entry.flow_id)
@@ -167,7 +172,10 @@ def _run(
             excluded = left_out(entry, inputs, connection, machinery.admin)
             rows = compile_stream(session, definition, inputs, connection, limit, excluded)
             split = Split.BY_STATE if keeps_state(definition, inputs) else Split.BY_INPUT
-            return _Run(encode(rows, definition), split, mode=output_mode(definition))
+            mode = output_mode(definition)
+            # with every change, an aggregate writes at most the groups of the batch's records
+            bounded = split is Split.BY_INPUT or mode == "update"
+            return _Run(encode(rows, definition), split, mode=mode, bounded=bounded)
         case FlowKind.ENRICH:
             rows = _stream_of(session, definition, query, inputs, connection, limit)
             enrichment = Enrichment(entry, inputs, tables, checkpoints, checkpoint)

@@ -6,6 +6,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from mainstem import __version__
@@ -156,8 +157,9 @@ class Runner:
 
     def _measure(self) -> None:
         self._services.ledger.refresh()
+        ends_of = cache(self._services.ends_of)  # many flows may read the same stream
         for flow in (*self._flows.values(), *self._backfills.flows):
-            flow.measure()
+            flow.measure(ends_of)
 
     def _beat(self) -> None:
         """Says that the engine lives, unless it said so a moment ago."""

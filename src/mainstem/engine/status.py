@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -72,5 +73,10 @@ def offsets_in(text: str | None) -> dict[str, dict[int, int]]:
     """Spark's offset document -> topic -> partition -> offset; empty for none."""
     if not text or text in ("null", "None"):  # the first batch starts from nowhere
         return {}
-    document = json.loads(text)
-    return {t: {int(p): int(o) for p, o in parts.items()} for t, parts in document.items()}
+    return offsets_from(json.loads(text))
+
+
+def offsets_from(document: Mapping[str, Mapping[str, int]] | None) -> dict[str, dict[int, int]]:
+    """The same from the document itself."""
+    found = {} if document is None else document
+    return {t: {int(p): int(o) for p, o in parts.items()} for t, parts in found.items()}
