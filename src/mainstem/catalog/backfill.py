@@ -87,6 +87,8 @@ def _obstacle(entry: Entry, inputs: Sequence[Definition], start: str) -> str | N
         return "no flow makes it"
     if definition.kind is Kind.STREAM:
         return "it is a stream: what its readers have read of it cannot be taken back"
+    if definition.made_by is not None:
+        return "a Python function makes it record by record, with effects or a state of its own"
     if flow_kind(inputs) is FlowKind.TABLE:
         return "it reads tables only, so it always is what the query says of them"
     if definition.lane is Lane.REAL_TIME:

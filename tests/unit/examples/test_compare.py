@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -98,8 +99,17 @@ def test_what_happens_keeps_its_order():
     assert gateway.told == [("cities", 2), ("sums", 1), "DROP", ("sums", 500), ("sums", 1)]
 
 
+@pytest.mark.parametrize(("right", "code"), [(True, 0), (False, 1)])
+def test_the_exit_code_says_whether_it_is_right(right, code, monkeypatch):
+    servers = nullcontext((Gateway(), SimpleNamespace(gateway_url="")))
+    monkeypatch.setattr(run, "stack", lambda folder: servers)
+    monkeypatch.setattr(run, "check", lambda client, name, seed: right)
+    monkeypatch.setattr("sys.argv", ["run.py", "searches"])
+    assert run.main() == code
+
+
 @pytest.mark.parametrize("rows", [ROWS, ROWS[:1]])
-def test_the_exit_code_is_that_of_the_comparison(rows, monkeypatch, capsys):
+def test_an_example_is_right_or_wrong(rows, monkeypatch, capsys):
     example = SimpleNamespace(events=lambda seed: [], answer=lambda events: {"sums": rows})
     monkeypatch.setattr(run, "case", lambda name: example)
     monkeypatch.setattr(run, "apply", lambda client, folder: {"sums": 1})
