@@ -11,11 +11,15 @@ STAMP := $(VENV)/installed
 # the longest first: what follows fills the gaps
 TESTS := tests/faults tests/system tests/cases tests/unit
 
-.PHONY: demo test soak lint bench docs lock clean install
+.PHONY: demo example test soak lint bench docs lock clean install
 
 ## a live pipeline from nothing: servers, flows, events, a table that changes; ONCE=1 checks and ends
 demo: $(STAMP)
 	$(BIN)/python examples/shop/demo.py $(if $(filter 1,$(ONCE)),--once)
+
+## an example that checks its own answer: NAME=searches; without a name it lists them
+example: $(STAMP)
+	$(BIN)/python examples/run.py $(NAME)
 
 ## all checks and tests
 test: $(STAMP)

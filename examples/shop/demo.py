@@ -7,37 +7,35 @@ python examples/shop/demo.py --once    produce, check the served answer, exit 0 
 from __future__ import annotations
 
 import argparse
-import json
-import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from events import Answer, Event, events
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
 from mainstem.cli.client import Client
-from mainstem.cli.pipeline import definition_files
 from mainstem.cli.stack import psql_command
-from mainstem.config import load_project
 from mainstem.errors import MainstemError
-from mainstem.local.run_file import RunInfo, running
-from mainstem.local.stack import Stack
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+
+from events import Answer, events  # noqa: E402
+
+from play import send  # noqa: E402
+from stage import apply, say, stack  # noqa: E402
 
 ONCE_EVENTS = 24_000
 PER_SECOND = 200
 PATIENCE_SECONDS = 120.0
-say = Console(stderr=True, highlight=False)
 
 
 def main() -> int:
@@ -47,7 +45,8 @@ def main() -> int:
     once = options.parse_args().once
     began = time.monotonic()
     try:
-        with shop() as (client, run):
+        with stack(HERE) as (client, run):
+            apply(client, HERE)
             say.print(f"ready after {time.monotonic() - began:.0f} s")
             say.print(f"page: {run.gateway_url}/")
             say.print(f"psql: {psql_command(run)}", soft_wrap=True)
@@ -63,34 +62,6 @@ def main() -> int:
         say.print(error.render(), style="red", markup=False)
         return error.exit_code
     return 0
-
-
-@contextmanager
-def shop() -> Iterator[tuple[Client, RunInfo]]:
-    """A fresh copy of this project on a running stack, applied."""
-    here = Path(__file__).parent
-    with tempfile.TemporaryDirectory(prefix="mainstem-shop-") as folder:
-        copy = Path(folder) / "shop"
-        shutil.copytree(here, copy, ignore=shutil.ignore_patterns(".mainstem", "__pycache__"))
-        project = load_project(copy)
-        say.print("starting broker, PostgreSQL, engine and gateway")
-        with Stack(project, listener=lambda e: say.print(f"  {e.part} {e.kind} {e.detail}")):
-            run = running(project)
-            assert run is not None
-            client = Client(run.gateway_url)
-            files = definition_files(project)
-            plan = client.plan(files)
-            say.print(plan["text"], markup=False)
-            client.apply(files, plan["digest"], plan["revision"])
-            yield client, run
-
-
-def send(client: Client, batch: list[Event]) -> None:
-    """Writes events through the gateway."""
-    for stream in ("clicks", "orders"):
-        records = [{"value": e.row} for e in batch if e.stream == stream]
-        if records:
-            client.write(stream, json.dumps({"records": records}).encode())
 
 
 def query(client: Client, sql: str) -> list[list[Any]]:

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+
+from play import Event
 
 PAGES = ("/", "/lamps", "/chairs", "/tables", "/cart", "/help")
 PRODUCTS = ("lamp", "chair", "table", "rug", "clock")
 COUNTRIES = ("de", "fr", "it", "pl", "es")
-
-
-@dataclass(frozen=True)
-class Event:
-    """A row for a stream."""
-
-    stream: str
-    row: dict[str, Any]
 
 
 def events(seed: int, start: datetime) -> Iterator[Event]:

@@ -1,15 +1,127 @@
-"""`@function`, `@stateful`, `@on`: what marks a Python function of a project for use by Mainstem.
+"""`@stream`, `@table`, `@sink`, `@function`, `@stateful`, `@on`: marks of Python functions.
 
 The mark changes nothing: the function stays what it was, to be called in tests and notebooks.
-Mainstem reads the signature from the source text and runs the function in the engine's workers.
+Mainstem reads the signature from the source text and runs the function in the engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
+Names = str | Sequence[str]
+"""Columns: one, several with commas between, or a list."""
+
+
+class PipelineOptions(TypedDict, total=False):
+    """What `@stream` and `@table` have in common: the options of WITH in SQL, and a few more."""
+
+    name: str
+    """Of the stream or table; that of the function, if it is not given."""
+    inputs: Mapping[str, str]
+    """Parameter -> stream or table, where the names differ."""
+    final: bool
+    """EMIT FINAL: rows are written once, when their window closes."""
+    key: Names
+    topic: str
+    partitions: int
+    retention: str
+    latency: Literal["realtime", "normal"]
+    trigger: str
+    start: Literal["earliest", "latest"]
+    comment: str
+
+
+class StreamOptions(PipelineOptions, total=False):
+    """What `@stream` takes."""
+
+    event_time: str
+    watermark: str
+    max_ahead: str
+    max_behind: str
+    idle_timeout: str
+    deduplicate: Names
+    within: str
+
+
+class TableOptions(PipelineOptions, total=False):
+    """What `@table` takes."""
+
+    primary_key: Names
+    """The same as `key`."""
+
+
+@overload
+def stream(marked: F, /) -> F: ...
+
+
+@overload
+def stream(**options: Unpack[StreamOptions]) -> Callable[[F], F]: ...
+
+
+def stream(marked: F | None = None, /, **options: Unpack[StreamOptions]) -> F | Callable[[F], F]:
+    """Make a stream of the DataFrame that a function of `pipeline/*.py` returns.
+
+    A parameter is named after the stream or table that it reads:
+
+    @stream(key="user")
+    def big_orders(orders: DataFrame) -> DataFrame:
+        return orders.where("amount > 100")
+    """
+    return (lambda plain: plain) if marked is None else marked
+
+
+@overload
+def table(marked: F, /) -> F: ...
+
+
+@overload
+def table(**options: Unpack[TableOptions]) -> Callable[[F], F]: ...
+
+
+def table(marked: F | None = None, /, **options: Unpack[TableOptions]) -> F | Callable[[F], F]:
+    """Make a table of the DataFrame that a function of `pipeline/*.py` returns.
+
+    @table(primary_key="country")
+    def per_country(orders: DataFrame) -> DataFrame:
+        return orders.groupBy("country").agg(F.sum("amount").alias("total"))
+    """
+    return (lambda plain: plain) if marked is None else marked
+
+
+class SinkOptions(TypedDict, total=False):
+    """What `@sink` takes."""
+
+    name: str
+    inputs: Mapping[str, str]
+    topic: str
+    partitions: int
+    retention: str
+    trigger: str
+    start: Literal["earliest", "latest"]
+    comment: str
+
+
+@overload
+def sink(marked: F, /) -> F: ...
+
+
+@overload
+def sink(**options: Unpack[SinkOptions]) -> Callable[[F], F]: ...
+
+
+def sink(marked: F | None = None, /, **options: Unpack[SinkOptions]) -> F | Callable[[F], F]:
+    """Have a function of `pipeline/*.py` called with the rows of each micro-batch, at least once.
+
+    @sink
+    def to_lake(big_orders: DataFrame) -> None:
+        big_orders.write.mode("append").parquet("s3a://lake/big_orders")
+
+    It makes a stream of receipts of its name: `batch` and `records`. When it raises, it is called
+    again with the same rows.
+    """
+    return (lambda plain: plain) if marked is None else marked
 
 
 @overload

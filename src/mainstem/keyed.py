@@ -1,11 +1,13 @@
-"""What a stateful function is given beside the event: the state of one key, and its timer.
+"""What a stateful function is given beside the event: the state of one key, and its timers.
 
 Both are plain objects, so that a test or a notebook can make them and call the function.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -28,27 +30,48 @@ class State(Generic[T]):
 
 
 class Timer:
-    """The one timer of a key. When its time comes, the function is called with None for the event.
+    """The timers of a key: one without a name, and as many with names as the function sets.
 
-    It has stopped by then; the call may set it again.
+    When the time of one comes, the function is called with None for the event. That timer has
+    stopped by then; the call may set it again.
     """
 
-    __slots__ = ("_at", "now")
+    __slots__ = ("_times", "name", "now")
 
-    def __init__(self, now: datetime | None = None, at: datetime | None = None) -> None:
+    def __init__(
+        self,
+        now: datetime | None = None,
+        at: datetime | None = None,
+        *,
+        named: Mapping[str, datetime] | None = None,
+        name: str | None = None,
+    ) -> None:
         self.now = now or datetime.now(UTC)
         """What time it is: of the events seen so far, or by the wall clock, as was chosen."""
-        self._at = at
+        self.name = name
+        """Which timer rings, `""` for the one without a name; None when there is an event."""
+        self._times = dict(named or {})
+        if at is not None:
+            self._times[""] = at
 
     @property
     def at(self) -> datetime | None:
-        """When it will ring; None: never."""
-        return self._at
+        """When the timer without a name will ring; None: never."""
+        return self._times.get("")
 
-    def set(self, at: datetime) -> None:
-        """Ring at this time, and at no other; a time without a zone is taken as UTC."""
-        self._at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    @property
+    def times(self) -> Mapping[str, datetime]:
+        """When each timer that is set will ring, by name; `""` is the one without a name."""
+        return MappingProxyType(self._times)
 
-    def clear(self) -> None:
-        """Do not ring."""
-        self._at = None
+    def set(self, at: datetime, name: str = "") -> None:
+        """Ring at this time, and under this name at no other; without a zone it is UTC."""
+        if not isinstance(name, str):
+            # users' functions need not be type-checked
+            message = f"the name of a timer is a text, not {name!r}"  # type: ignore[unreachable]
+            raise TypeError(message)
+        self._times[name] = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+    def clear(self, name: str = "") -> None:
+        """Do not ring under this name."""
+        self._times.pop(name, None)

@@ -21,6 +21,8 @@ CHANGELOG_PREFIX = INTERNAL_PREFIX + "state."
 """Before the topic of a stateful function: the topic of what it keeps."""
 TICKS_PREFIX = INTERNAL_PREFIX + "ticks."
 """Before the topic of a stateful function: the topic that wakes it when a timer is due."""
+BACKFILL_PREFIX = INTERNAL_PREFIX + "backfill."
+"""Before the topic of a table and a generation: what a backfill of it has computed so far."""
 REQUESTS_TOPIC = INTERNAL_PREFIX + "requests"
 REPLIES_TOPIC = INTERNAL_PREFIX + "replies"
 

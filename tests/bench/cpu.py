@@ -23,13 +23,32 @@ def cpu_seconds(pid: int) -> float:
     return total
 
 
+def cpu_by_process(pid: int) -> dict[str, float]:
+    """CPU time of the family by process, without the process itself: that is whoever measures."""
+    found: dict[str, float] = {}
+    for process in family(pid)[1:]:
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            times = process.cpu_times()
+            name = _name(process)
+            found[name] = found.get(name, 0.0) + times.user + times.system
+    return found
+
+
 def memory_bytes(pid: int) -> dict[str, int]:
     """Proportional memory (shared pages divided among their users) by process name."""
     found: dict[str, int] = {}
     for process in family(pid):
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            name = process.name()
-            if name == "java":
-                name = "java broker" if "kafka.Kafka" in process.cmdline() else "java engine"
+            name = _name(process)
             found[name] = found.get(name, 0) + process.memory_full_info().pss
     return found
+
+
+def _name(process: psutil.Process) -> str:
+    words = process.cmdline()
+    if process.name() == "java":
+        return "java broker" if "kafka.Kafka" in words else "java engine"
+    for part in ("mainstem.engine.daemon", "mainstem.engine", "mainstem.gateway"):
+        if part in words:
+            return f"python {part.removeprefix('mainstem.')}"
+    return process.name()

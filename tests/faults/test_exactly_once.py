@@ -12,8 +12,11 @@ import random
 import signal
 import statistics
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +48,19 @@ FULL = KILLS >= 30
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 PIPELINE = """
-CREATE STREAM numbers (k STRING, seq BIGINT, id STRING) WITH (key = 'k');
+CREATE STREAM numbers (k STRING, seq BIGINT, id STRING)
+  WITH (key = 'k', event_time = 'timestamp_seconds(1767225600 + seq)', watermark = '12 hours');
 CREATE STREAM copied AS SELECT k, seq, id FROM numbers;
 CREATE TABLE totals AS
   SELECT k, count(*) AS n, sum(seq) AS total, max(seq) AS last FROM numbers GROUP BY k;
+CREATE TABLE minutes AS
+  SELECT k, window.start AS minute, count(*) AS n, sum(seq) AS total, max(seq) AS last
+  FROM numbers GROUP BY k, window(_event_time, '1 minute');
+CREATE STREAM paired AS
+  SELECT a.k, a.seq, a.id, b.id AS later FROM numbers a JOIN numbers b
+    ON a.k = b.k AND a.seq + 40 = b.seq
+    AND b._event_time BETWEEN a._event_time AND a._event_time + INTERVAL 1 MINUTE
+  WHERE a.seq % 10 = 0 AND b.seq % 10 = 0;
 CREATE TABLE labels (k STRING PRIMARY KEY, label STRING);
 CREATE STREAM joined AS
   SELECT n.k, n.seq, n.id, l.label FROM numbers n LEFT JOIN labels l ON n.k = l.k;
@@ -87,9 +99,11 @@ def counted(number: Numbered, state: State[Sum]) -> list[Counted]:
     return [Counted(number.k, number.seq, number.id, kept.n, kept.total)]
 """
 COPIED, TOTALS, JOINED, SUMMARY = "copied.1", "totals.1", "joined.1", "summary.1"
-COUNTED = "counted.1"
+COUNTED, MINUTES, PAIRED = "counted.1", "minutes.1", "paired.1"
 READS = {
     "copied": "numbers",
+    "minutes": "numbers",
+    "paired": "numbers",
     "joined": "numbers",
     "counted": "numbers",
     "totals": "numbers",
@@ -131,6 +145,8 @@ class World:
     copied: CommittedTopic[Numbered]
     joined: CommittedTopic[Numbered]
     counted: CommittedTopic[Numbered]
+    paired: CommittedTopic[Numbered]
+    minutes: CommittedTopic[Any]
     totals: CommittedTopic[Any]
     summary: CommittedTopic[Any]
     sums: CommittedTopic[Any]
@@ -213,6 +229,8 @@ def world(
             CommittedTopic(connection, "copied", numbered),
             CommittedTopic(connection, "joined", numbered),
             CommittedTopic(connection, "counted", numbered),
+            CommittedTopic(connection, "paired", numbered),
+            CommittedTopic(connection, "minutes", change),
             CommittedTopic(connection, "totals", change),
             CommittedTopic(connection, "summary", change),
             CommittedTopic(connection, "counted", change),
@@ -263,6 +281,10 @@ def check(world: World, scenario: str) -> None:
         served = {k: (n, int(total), last) for k, n, total, last in rows}
         problems += check_rows(f"the topic of {name}", expected, folded)
         problems += check_rows(f"the served {name}", expected, served)
+    minutes = {(r["k"], r["minute"]): row_of(r) for r in fold(world.minutes.look()).values()}
+    problems += check_rows("the topic of minutes", minutes_of(source), minutes)
+    paired = Counter(record.id for record in chain.from_iterable(world.paired.look().values()))
+    problems += check_rows("paired", pairs_of(source), paired)
     # what the function kept went on from record to record: the last row of a key knows of all
     sums = {row["k"]: (row["n"], row["total"]) for row in fold(world.sums.look()).values()}
     expected_sums = {k: (n, total) for k, (n, total, _) in totals.items()}
@@ -306,6 +328,22 @@ def totals_of(source: dict[int, list[Numbered]]) -> dict[str, tuple[int, int, in
             n, total, last = totals.get(record.k, (0, 0, -1))
             totals[record.k] = (n + 1, total + record.seq, max(last, record.seq))
     return totals
+
+
+def minutes_of(source: dict[int, list[Numbered]]) -> dict[tuple[str, str], tuple[int, int, int]]:
+    minutes: dict[tuple[str, str], tuple[int, int, int]] = {}
+    for record in chain.from_iterable(source.values()):
+        start = datetime.fromtimestamp(1767225600 + record.seq // 60 * 60, UTC)
+        place = record.k, f"{start:%Y-%m-%dT%H:%M:%S.%fZ}"
+        n, total, last = minutes.get(place, (0, 0, -1))
+        minutes[place] = (n + 1, total + record.seq, max(last, record.seq))
+    return minutes
+
+
+def pairs_of(source: dict[int, list[Numbered]]) -> dict[str, int]:
+    """Once each record that has a partner."""
+    there = {(record.k, record.seq): record.id for record in chain.from_iterable(source.values())}
+    return {name: 1 for (k, seq), name in there.items() if seq % 10 == 0 and (k, seq + 40) in there}
 
 
 def summary_of(totals: dict[str, tuple[int, int, int]]) -> dict[str, tuple[int, int, int]]:
@@ -374,6 +412,8 @@ def test_the_engine_dies_at_each_step(world: World) -> None:
         *((strike_small_batch, TOTALS, steps) for steps in world.chance.choice(ROWS)),
         *((strike_small_batch, JOINED, steps) for steps in world.chance.choice(ROWS)),
         *((strike_small_batch, COUNTED, steps) for steps in world.chance.choice(ROWS)),
+        *((strike_small_batch, MINUTES, steps) for steps in world.chance.choice(ROWS)),
+        *((strike_small_batch, PAIRED, steps) for steps in world.chance.choice(ROWS)),
         *((strike_small_batch, SUMMARY, steps) for steps in ROWS_SUMMARY),
     ]
     large = [(strike_large_batch, COPIED, steps) for steps in ROWS_TWO]
@@ -395,9 +435,9 @@ def test_a_flow_is_stopped_within_its_batches(world: World) -> None:
     """Spark cancels the tasks of a paused flow wherever they are in their input."""
     log = world.batches(COPIED)
     with world.load.running():
-        for _ in range(4):
+        for _ in range(4 if FULL else 2):
             begun = log.begun()
-            world.load.burst(5 * SMALL_BATCH)
+            world.load.burst(3 * SMALL_BATCH)
             eventually(lambda begun=begun: log.begun() > begun, every=0.01)
             world.a_moment(0.8)
             world.client.sql("PAUSE copied")

@@ -28,7 +28,7 @@ from mainstem.catalog.plan import (
     topic_need,
 )
 from mainstem.definitions.flow import check_flow, flow_kind
-from mainstem.definitions.model import Definition, FlowKind, FunctionDefinition, Kind
+from mainstem.definitions.model import Definition, FlowKind, FunctionDefinition, Kind, Query
 from mainstem.definitions.patterns import TopicPattern
 from mainstem.definitions.resolve import order, resolve
 from mainstem.definitions.state import keeps_state, streams_in_order
@@ -44,6 +44,10 @@ class Analyser(Protocol):
 
         A declared object without a query is asked about when its event time is an expression.
         """
+        ...
+
+    def inspect(self, definition: Definition, inputs: Sequence[Definition]) -> Query:
+        """The query that is a Python function, with what only its plan tells."""
         ...
 
 
@@ -207,6 +211,8 @@ class _Planner:
     def _resolve(self, definition: Definition, inputs: Sequence[Definition]) -> Definition:
         if definition.derived:
             check_flow(definition, inputs)
+            if definition.query is not None and definition.query.python is not None:
+                definition = replace(definition, query=self.analyser.inspect(definition, inputs))
             columns = self.analyser.analyse(definition, inputs)
             definition = resolve(definition, columns, inputs)
         elif definition.time is not None:
@@ -255,6 +261,8 @@ class _Planner:
             definition = replace(
                 definition, columns=old.columns, key=old.key, event_time=old.event_time
             )
+            if definition.query is not None and old.query is not None:
+                definition = replace(definition, query=definition.query.seen_as(old.query))
             self.resolved[name] = definition
         else:
             definition = self._resolve(definition, inputs)
@@ -275,7 +283,8 @@ class _Planner:
         )
         if restarted or self._must_rebuild(old, definition, inputs):
             self.restarted.add(name)
-            entry = replace(entry, generation=before.generation + 1)
+            generation = before.newest_generation + 1
+            entry = replace(entry, generation=generation, continues=None, backfill=None)
             replay = self._replay(definition, inputs)
             self.steps.append(Rebuild(entry, before, "; ".join(why), replay))
         else:

@@ -18,6 +18,36 @@ class Origin(StrEnum):
     STATEMENT = "statement"
 
 
+class BackfillState(StrEnum):
+    """What is to become of a backfill."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    DONE = "done"
+    """The table goes on with what it has computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """A table's result that is computed anew from history, beside the one that is served."""
+
+    generation: int
+    """The table's, when it is done."""
+    since: str
+    """From where on, in words: `beginning`, a time, or `offsets`."""
+    start: str
+    """The same as Spark wants to have it: `earliest`, or offsets by topic and partition as JSON."""
+    rate: int | None = None
+    """Most records a second; None: as many as can be."""
+    state: BackfillState = BackfillState.RUNNING
+
+    @property
+    def active(self) -> bool:
+        """True until it has ended, one way or the other."""
+        return self.state in (BackfillState.RUNNING, BackfillState.PAUSED)
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One object of the catalog: its definition, resolved, and how it is to run."""
@@ -26,11 +56,16 @@ class Entry:
     fingerprint: str
     """Changes when the object must change; layout and comments do not count."""
     generation: int = 1
-    """Goes up when the object is rebuilt: new checkpoint, emptied topic, emptied view."""
+    """Goes up when the object is rebuilt (new checkpoint, emptied topic, emptied view) or
+    backfilled (new checkpoint; topic and view go on)."""
     paused: bool = False
     origin: Origin = Origin.STATEMENT
     owns_topic: bool = True
     """True when Mainstem made the topic, so that DROP removes it."""
+    continues: int | None = None
+    """The generation whose topic and view this one took over, by a backfill; None: it had none."""
+    backfill: Backfill | None = None
+    """The last backfill, on its way or ended."""
 
     @property
     def name(self) -> str:
@@ -41,6 +76,16 @@ class Entry:
     def flow_id(self) -> str:
         """Name of the flow in checkpoints, transactional ids and commit tokens."""
         return f"{self.definition.name}.{self.generation}"
+
+    @property
+    def served_generation(self) -> int:
+        """The generation with which the topic was begun, and so the view."""
+        return self.generation if self.continues is None else self.continues
+
+    @property
+    def newest_generation(self) -> int:
+        """The last one that was given out: that of a backfill may never be used."""
+        return max(self.generation, self.backfill.generation if self.backfill else 0)
 
     def to_json(self) -> bytes:
         """The record value in the catalog topic."""

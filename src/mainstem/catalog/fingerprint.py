@@ -68,6 +68,8 @@ def _function_parts(definition: Definition) -> dict[str, Any]:
     if handler is not None:
         calls = [handler.batch, handler.tries, handler.pause, handler.most]
         return {"function": _version(handler.function), "calls": calls}
+    if definition.sink is not None:
+        return {"function": _version(definition.sink)}
     return {}
 
 

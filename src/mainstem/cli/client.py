@@ -151,6 +151,29 @@ class Client:
         """Let a paused flow go on."""
         return self._call("POST", f"/v1/objects/{quote(name, safe='')}/resume")
 
+    def backfills(self) -> list[dict[str, Any]]:
+        """The last backfill of each table that had one."""
+        return list(self._call("GET", "/v1/backfills")["backfills"])
+
+    def backfill(self, name: str) -> dict[str, Any]:
+        """The last backfill of a table."""
+        return self._call("GET", f"/v1/backfills/{quote(name, safe='')}")
+
+    def start_backfill(self, name: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Compute a table anew."""
+        return self._call("POST", f"/v1/backfills/{quote(name, safe='')}", json=dict(request))
+
+    def turn_backfill(
+        self, name: str, verb: str, request: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Pause or resume a backfill."""
+        path = f"/v1/backfills/{quote(name, safe='')}/{verb}"
+        return self._call("POST", path, json=dict(request or {}))
+
+    def cancel_backfill(self, name: str) -> dict[str, Any]:
+        """Give a backfill up."""
+        return self._call("DELETE", f"/v1/backfills/{quote(name, safe='')}")
+
     def topics(self) -> list[dict[str, Any]]:
         """All topics but the internal ones."""
         return list(self._call("GET", "/v1/topics")["topics"])

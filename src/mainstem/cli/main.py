@@ -11,6 +11,7 @@ import typer
 
 from mainstem import __version__
 from mainstem.cli import (
+    backfill,
     objects,
     pipeline,
     project,
@@ -72,7 +73,7 @@ def root(
         typer.echo(context.get_help())
 
 
-for noun in (project, stack, pipeline, objects, sql, records, topics, quarantine):
+for noun in (project, stack, pipeline, objects, backfill, sql, records, topics, quarantine):
     app.add_typer(noun.app)
 
 

@@ -88,6 +88,9 @@ def show_status(session: Session, document: dict[str, Any]) -> None:
     for flow in document["flows"]:
         if flow.get("error"):
             session.warn(f"{flow['flow']}: {render_problem(flow['error'])}")
+        if flow.get("backfill"):
+            told = f"backfill {flow['backfill']['state']}; see `mainstem backfill list`"
+            session.say(f"{flow['flow']}: {told}")
         late = flow.get("late_sample")
         if late:
             count, (start, end) = flow["late_waiting"], late["windows"][-1]

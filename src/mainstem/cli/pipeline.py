@@ -40,8 +40,8 @@ def plan(
 ) -> None:
     """Show what apply would change.
 
-    Compares pipeline/*.sql and functions/*.py with the catalog. Layout and comments do not count
-    as changes.
+    Compares pipeline/*.sql, pipeline/*.py and functions/*.py with the catalog. Layout and comments
+    do not count as changes.
     """
     answer = session.client.plan(definition_files(session.project))
     show_plan(session, answer)

@@ -32,6 +32,8 @@ def expiry_of(definition: Definition, inputs: Sequence[Definition]) -> Expiry | 
     query, retention = definition.query, definition.retention
     if definition.kind is not Kind.TABLE or query is None or retention in (None, "forever"):
         return None
+    if query.python is not None:
+        return None
     timed = inputs and all(source.watermark is not None for source in inputs)
     after, steps = milliseconds(retention or ""), window_steps(definition, inputs)
     tree = reparse(query).tree

@@ -8,13 +8,16 @@ from sqlglot import exp
 
 from mainstem.definitions.asked import Asked
 from mainstem.definitions.calls import called, place_of_call
+from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.enrich_rules import check_enrich_flow
 from mainstem.definitions.grouping import Shape, many_groupings, shape_of
 from mainstem.definitions.handlers import check_handler
 from mainstem.definitions.model import Definition, Flavour, FlowKind, Kind, Lane, Query
+from mainstem.definitions.pipelines import check_pipeline
 from mainstem.definitions.query import one_row, parameters
 from mainstem.definitions.relations import relations
+from mainstem.definitions.sinks import check_sink
 from mainstem.definitions.stateful import check_stateful
 from mainstem.definitions.stream_rules import check_no_stream_options, check_stream_flow
 from mainstem.definitions.table_rules import check_table_flow
@@ -68,16 +71,23 @@ def check_flow(definition: Definition, inputs: Sequence[Definition]) -> None:
     if definition.handler is not None:
         check_handler(definition, definition.handler, inputs)
         return
-    asked = Asked.of(definition.query)
+    if definition.sink is not None:
+        check_sink(definition, inputs)
+        return
     kind = flow_kind(inputs)
+    if definition.query.python is not None:
+        check_pipeline(definition, kind, inputs)
+        return
+    asked = Asked.of(definition.query)
     if kind is not FlowKind.STREAM:
         check_no_stream_options(asked, definition)
-    if definition.lane is Lane.REAL_TIME and kind is not FlowKind.STREAM:
+    counts = count_window_of(definition.query) is not None
+    if definition.lane is Lane.REAL_TIME and (counts or kind is not FlowKind.STREAM):
         raise MainstemError(
             "REALTIME_NOT_POSSIBLE",
             location=definition.location,
             name=definition.name,
-            reason="it reads tables",
+            reason="it counts events" if counts else "it reads tables",
         )
     match kind:
         case FlowKind.STREAM:

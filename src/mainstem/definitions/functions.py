@@ -71,7 +71,8 @@ def reference() -> str:
         "",
         "Queries call Spark SQL's built-in functions. This page is made from the list that the",
         "parser checks (`src/mainstem/definitions/functions.toml`); a function that is not here is",
-        "refused with `FUNCTION_NOT_ALLOWED`. Spark's own reference says what each of them does.",
+        "refused with `FUNCTION_NOT_ALLOWED`. Spark's own reference says what each of them does;",
+        "`count_window` is Mainstem's own: see docs/streams-and-windows.md.",
     ]
     for title, names in sorted(known.allowed.items()):
         lines += ["", f"## {title}", "", ", ".join(f"`{name}`" for name in sorted(names))]

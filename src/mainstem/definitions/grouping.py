@@ -13,7 +13,8 @@ from sqlglot import exp
 from mainstem.definitions.dialect import MainstemDialect, Parsed
 from mainstem.definitions.relations import source_of
 
-_WINDOWS = ("window", "session_window")
+COUNT_WINDOW = "count_window"
+_WINDOWS = ("window", "session_window", COUNT_WINDOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +96,10 @@ def _projected(select: exp.Select, inner: Shape) -> Shape:
 def _grouped(select: exp.Select) -> Shape:
     sources = _source_names(select)
     groups: dict[str, str] = {}  # normal form -> as written
-    windows: dict[str, str] = {}  # window or session_window -> normal form
+    windows: dict[str, str] = {}  # window, session_window or count_window -> normal form
     aliases: list[str] = []
     for written in select.args["group"].expressions:
-        expression = _meant(select, written.unalias(), aliases)
+        expression = meant(select, written.unalias(), aliases)
         normal = _normal(expression, sources)
         groups[normal] = written.sql(dialect=MainstemDialect)
         if _function(expression) in _WINDOWS:
@@ -113,7 +114,7 @@ def _grouped(select: exp.Select) -> Shape:
     return Shape(tuple(outputs), tuple(groups.values()), tuple(aliases))
 
 
-def _meant(select: exp.Select, written: exp.Expr, aliases: list[str]) -> exp.Expr:
+def meant(select: exp.Select, written: exp.Expr, aliases: list[str]) -> exp.Expr:
     """The expression that a position or an alias in GROUP BY stands for."""
     if isinstance(written, exp.Literal) and not written.is_string:
         position = int(written.this) if written.this.isdigit() else 0
@@ -159,7 +160,7 @@ def _function(expression: exp.Expr) -> str:
 
 
 def _window_of(expression: exp.Expr) -> str:
-    """`window` or `session_window` when the expression is one, a field of one, or its time."""
+    """The kind of window when the expression is one, a field of one, or its time."""
     if isinstance(expression, exp.Dot):
         expression = expression.this
     if isinstance(expression, exp.Column):

@@ -15,6 +15,7 @@ from mainstem.definitions.model import (
     Kind,
     Parameter,
 )
+from mainstem.definitions.python_functions import check_function_name
 from mainstem.definitions.python_source import PythonSource, version_of
 from mainstem.definitions.python_streams import check_input, marked_functions, query_over
 
@@ -51,6 +52,7 @@ def check_handler(definition: Definition, handler: Handler, inputs: Sequence[Def
 
 
 def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr) -> Definition:
+    check_function_name(source, node)
     stream, options = _options(source, mark)
     batch = options["batch"]
     parameters = _parameters(source, node, batch=batch)

@@ -38,6 +38,8 @@ def join_keys(query: Query, inputs: Sequence[Definition]) -> list[JoinKey]:
 
     Only what the text proves: tables mentioned once, beside the stream, by plain equalities.
     """
+    if query.python is not None:
+        return []
     asked = Asked.of(query)
     [mention] = stream_mentions(asked, inputs)
     select = mention.find_ancestor(exp.Select)

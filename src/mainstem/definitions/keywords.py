@@ -19,6 +19,7 @@ STATEMENT_WORDS = (
     "PAUSE",
     "RESUME",
     "APPLY",
+    "BACKFILL",
     "SHOW",
     "DESCRIBE",
     "EXPLAIN",

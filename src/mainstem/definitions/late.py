@@ -55,7 +55,7 @@ class WindowSteps:
 def window_steps(definition: Definition, inputs: Sequence[Definition]) -> WindowSteps | None:
     """The windows over the event time of a query; None when it has none, or of several kinds."""
     query = definition.query
-    if query is None or not query.aggregates:
+    if query is None or query.python is not None or not query.aggregates:
         return None
     times = {event_time_of(source).lower() for source in inputs}
     window = _window(reparse(query), {*times, EVENT_TIME})
@@ -72,7 +72,9 @@ def window_steps(definition: Definition, inputs: Sequence[Definition]) -> Window
 def late_queries(definition: Definition, inputs: Sequence[Definition]) -> LateQueries | None:
     """The queries for a flow whose windows can be told; None for all others."""
     query = definition.query
-    if query is None or not query.aggregates or definition.lane is Lane.REAL_TIME:
+    if query is None or query.python is not None or not query.aggregates:
+        return None
+    if definition.lane is Lane.REAL_TIME:
         return None
     if len(inputs) != 1 or inputs[0].kind is not Kind.STREAM or inputs[0].watermark is None:
         return None

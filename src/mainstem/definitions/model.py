@@ -6,7 +6,7 @@ A `Definition` is what the catalog keeps. Before resolving, a derived definition
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from mainstem.definitions.patterns import TopicPattern, is_pattern, parse_pattern
@@ -53,6 +53,10 @@ class Flavour(StrEnum):
     """Once per record, with what is kept for its key; makes a stream, and no SQL calls it."""
     EVENT = "event"
     """Once per record or batch of records, for what it does; no SQL calls it."""
+    PIPELINE = "pipeline"
+    """With the whole of its inputs as DataFrames; gives a DataFrame. Makes a stream or a table."""
+    SINK = "sink"
+    """Once per micro-batch, with its rows as a DataFrame, for what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,7 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The SELECT of a derived definition."""
+    """The SELECT of a derived definition, or the Python function in place of one."""
 
     text: str
     """As written, handed to Spark unchanged; ends before the semicolon."""
@@ -157,6 +161,24 @@ class Query:
     """Lower-case names of all columns that it mentions; `*` when it takes all."""
     functions: tuple[FunctionDefinition, ...] = ()
     """The Python functions that it calls, by name: a flow runs with the version it was made for."""
+    python: FunctionDefinition | None = None
+    """The function whose text this is, if it is no SELECT: it takes the inputs in their order. What
+    it groups, joins and reads is known when the engine has called it (`Analyser.inspect`)."""
+    mentioned: tuple[str, ...] = ()
+    """Of a Python function: the inputs as often as its plan reads them, in that order."""
+    row_key: tuple[str, ...] | None = None
+    """Of a Python function: the columns that tell its rows apart; None: the plan does not say."""
+
+    def seen_as(self, other: Query) -> Query:
+        """The query with what is known of the same one in another layout."""
+        return replace(
+            self,
+            aggregates=other.aggregates,
+            joins=other.joins,
+            distinct=other.distinct,
+            mentioned=other.mentioned,
+            row_key=other.row_key,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +226,8 @@ class Definition:
     """The Python function that makes the rows from those of the query."""
     handler: Handler | None = None
     """The Python function that is called for the rows of the query."""
+    sink: FunctionDefinition | None = None
+    """The Python function that is called with the rows of each micro-batch."""
     comment: str | None = None
 
     @property
@@ -213,9 +237,9 @@ class Definition:
 
     @property
     def made_by(self) -> FunctionDefinition | None:
-        """The Python function that is called for each record of the input, if that is how."""
+        """The Python function that is called for the records of the input, if that is how."""
         how = self.stateful or self.handler
-        return None if how is None else how.function
+        return self.sink if how is None else how.function
 
     @property
     def derived(self) -> bool:
@@ -306,6 +330,18 @@ class ApplyLate:
     location: SourceLocation
 
 
+@dataclass(frozen=True, slots=True)
+class StartBackfill:
+    """BACKFILL name [FROM BEGINNING | FROM 'time'] [RATE number]."""
+
+    name: str
+    location: SourceLocation
+    since: str | None = None
+    """A time; None: the beginning."""
+    rate: int | None = None
+    """Most records a second; None: as many as can be."""
+
+
 class Listing(StrEnum):
     """What SHOW can list."""
 
@@ -314,11 +350,12 @@ class Listing(StrEnum):
     TOPICS = "topics"
     FLOWS = "flows"
     FUNCTIONS = "functions"
+    BACKFILLS = "backfills"
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW STREAMS | TABLES | TOPICS | FLOWS | FUNCTIONS."""
+    """SHOW STREAMS | TABLES | TOPICS | FLOWS | FUNCTIONS | BACKFILLS."""
 
     what: Listing
     location: SourceLocation
@@ -351,5 +388,15 @@ class Explain:
 
 
 Statement = (
-    Create | InsertValues | Drop | Pause | Resume | ApplyLate | Show | Describe | Select | Explain
+    Create
+    | InsertValues
+    | Drop
+    | Pause
+    | Resume
+    | ApplyLate
+    | StartBackfill
+    | Show
+    | Describe
+    | Select
+    | Explain
 )

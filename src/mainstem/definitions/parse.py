@@ -22,6 +22,7 @@ from mainstem.definitions.model import (
     Resume,
     Select,
     Show,
+    StartBackfill,
     Statement,
 )
 from mainstem.definitions.query import parameters, read_query
@@ -158,6 +159,21 @@ def _apply(cursor: Cursor) -> ApplyLate:
     return ApplyLate(_only_name(cursor), place)
 
 
+def _backfill(cursor: Cursor) -> StartBackfill:
+    place = cursor.source.location(cursor.take().start)
+    name, _ = cursor.take_path("the name of a table")
+    since = rate = None
+    if cursor.accept("FROM") and not cursor.accept("BEGINNING"):
+        since = cursor.take_string("BEGINNING or a time in quotes")
+    if cursor.accept("RATE"):
+        number = cursor.current
+        rate = cursor.take_number()
+        if rate == 0:
+            raise cursor.source.syntax("a rate of 0 would never end", number.start)
+    cursor.finish()
+    return StartBackfill(name, place, since, rate)
+
+
 def _describe(cursor: Cursor) -> Describe:
     place = cursor.source.location(cursor.take().start)
     return Describe(_only_name(cursor), place)
@@ -199,6 +215,7 @@ _READERS: dict[str, Callable[[Cursor], Statement]] = {
     "PAUSE": _pause,
     "RESUME": _resume,
     "APPLY": _apply,
+    "BACKFILL": _backfill,
     "SHOW": _show,
     "DESCRIBE": _describe,
     "DESC": _describe,

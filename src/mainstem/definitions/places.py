@@ -12,6 +12,8 @@ from mainstem.vocabulary import SourceLocation
 
 def place_of(query: Query, name: str) -> SourceLocation:
     """Where the query first mentions a stream or a table."""
+    if query.python is not None:
+        return query.location
     parsed = reparse(query)
     offsets = [
         parsed.place(table)

@@ -9,22 +9,31 @@ from mainstem.definitions.handlers import read_handlers
 from mainstem.definitions.lexer import NO_FUNCTIONS
 from mainstem.definitions.model import Create, Definition, FunctionDefinition, Statement
 from mainstem.definitions.parse import parse
-from mainstem.definitions.python_functions import FUNCTIONS_FOLDER, is_functions_file
+from mainstem.definitions.pipelines import MARKS, read_pipelines
+from mainstem.definitions.python_functions import (
+    FUNCTIONS_FOLDER,
+    check_imports,
+    is_functions_file,
+)
 from mainstem.definitions.python_source import PythonSource
+from mainstem.definitions.python_streams import marked_functions
+from mainstem.definitions.sinks import SINK_MARK, read_sinks
 from mainstem.definitions.stateful import read_stateful
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import SourceLocation
 
 PIPELINE_FOLDER = "pipeline"
+_FUNCTION_MARKS = ("mainstem.function", "mainstem.stateful", "mainstem.on")
 
 
 def read_files(folder: Path) -> list[tuple[str, str]]:
-    """Path (relative to the project) and text of each `pipeline/**/*.sql` and `functions/**/*.py`.
+    """Path (relative to the project) and text of `pipeline/**/*.sql`, `*.py`, `functions/**/*.py`.
 
     In order of the path within each folder.
     """
     found = []
     paths = sorted((folder / PIPELINE_FOLDER).rglob("*.sql"))
+    paths += sorted((folder / PIPELINE_FOLDER).rglob("*.py"))
     paths += sorted((folder / FUNCTIONS_FOLDER).rglob("*.py"))
     for path in paths:
         name = path.relative_to(folder).as_posix()
@@ -58,7 +67,13 @@ def load_definitions(
     for file, text in files:
         if is_functions_file(file):
             source = PythonSource(file, text)
+            _check_marks(source, (*MARKS, SINK_MARK), PIPELINE_FOLDER)
             found = [*read_stateful(source), *read_handlers(source)]
+        elif file.endswith(".py"):
+            source = PythonSource(file, text)
+            _check_marks(source, _FUNCTION_MARKS, FUNCTIONS_FOLDER)
+            check_imports(source, {PIPELINE_FOLDER, FUNCTIONS_FOLDER})
+            found = [*read_pipelines(source), *read_sinks(source)]
         else:
             found = [_definition(statement) for statement in parse(text, file, functions)]
         for definition in found:
@@ -72,6 +87,17 @@ def load_definitions(
                 )
             definitions.append(definition)
     return definitions
+
+
+def _check_marks(source: PythonSource, marks: Iterable[str], folder: str) -> None:
+    """Refuse a mark in a folder where nobody looks for it."""
+    for mark in marks:
+        for node, _ in marked_functions(source, mark):
+            raise source.error(
+                node,
+                f"@{mark.removeprefix('mainstem.')} has no meaning in this folder",
+                f"Put the function into a file of {folder}/.",
+            )
 
 
 def _definition(statement: Statement) -> Definition:

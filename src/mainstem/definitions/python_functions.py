@@ -33,7 +33,7 @@ def load_functions(files: Iterable[tuple[str, str]]) -> dict[str, FunctionDefini
     found: dict[str, FunctionDefinition] = {}
     for path, text in texts:
         source = PythonSource(path, text)
-        _check_imports(source, siblings)
+        check_imports(source, siblings)
         for function in read_functions(source):
             other = found.setdefault(function.name.lower(), function)
             if other is not function:
@@ -180,8 +180,8 @@ def _flavour(source: PythonSource, mark: ast.expr) -> Flavour:
     return chosen[0] if chosen else Flavour.SCALAR
 
 
-def _check_imports(source: PythonSource, siblings: set[str]) -> None:
-    """Each file stands alone in the engine's workers; only installed packages are there."""
+def check_imports(source: PythonSource, siblings: set[str]) -> None:
+    """Refuse imports of other files: each one stands alone in the engine, beside packages only."""
     for node in ast.walk(source.tree):
         names: list[str] = []
         match node:
@@ -196,6 +196,6 @@ def _check_imports(source: PythonSource, siblings: set[str]) -> None:
         ):
             raise source.error(
                 node,
-                "a functions file cannot import another one",
+                "a file of the project cannot import another one",
                 "Put what they share into this file, or into an installed package.",
             )

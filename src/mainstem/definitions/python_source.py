@@ -7,6 +7,7 @@ the top of the file that it can reach, so that a change elsewhere in the file le
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
 import re
 from collections.abc import Iterator
@@ -39,6 +40,12 @@ class PythonSource:
         """Where a node begins; columns count characters, as everywhere."""
         line = self._lines[node.lineno - 1] if node.lineno <= len(self._lines) else ""
         return self._location(node.lineno, len(line.encode()[: node.col_offset].decode()) + 1)
+
+    def offset(self, node: ast.expr | ast.stmt | ast.keyword) -> int:
+        """Where a node begins, as an offset in the text."""
+        before = self.text.splitlines(keepends=True)[: node.lineno - 1]
+        line = self._lines[node.lineno - 1]
+        return sum(map(len, before)) + len(line.encode()[: node.col_offset].decode())
 
     def error(self, node: ast.expr | ast.stmt | ast.arg, problem: str, advice: str) -> Exception:
         """INVALID_FUNCTION at a node."""
@@ -140,13 +147,44 @@ def _names(targets: list[ast.expr]) -> frozenset[str] | None:
 
 def _used(statement: ast.stmt) -> set[str]:
     """Names in a statement, those in annotations that are written as strings, too."""
+    if isinstance(statement, ast.FunctionDef):
+        arguments = [n for n in ast.walk(statement.args) if isinstance(n, ast.arg)]
+        head = [statement.args, statement.returns, *statement.decorator_list]
+        inside = (n.id for s in statement.body for n in ast.walk(s) if isinstance(n, ast.Name))
+        # what is called like a parameter is the parameter; a text inside is no annotation
+        own = set(inside) - {argument.arg for argument in arguments}
+        return own.union(*(_mentioned(part) for part in head if part is not None))
+    return _mentioned(statement)
+
+
+def _mentioned(tree: ast.AST) -> set[str]:
     used = set()
-    for node in ast.walk(statement):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             used.add(node.id)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             used.update(_WORD.findall(node.value[:_LONGEST_ANNOTATION]))
     return used
+
+
+def narrowed(statements: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements, imports without the names that none of the others uses."""
+    imports = (ast.Import, ast.ImportFrom)
+    used = set[str]().union(*(_used(s) for s in statements if not isinstance(s, imports)))
+    found: list[ast.stmt] = []
+    for statement in statements:
+        match statement:
+            case ast.ImportFrom(module="__future__"):
+                pass  # what it changes are annotations
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                kept = [n for n in names if (n.asname or n.name).split(".")[0] in used | {"*"}]
+                if kept:
+                    copied = copy.copy(statement)
+                    copied.names = kept
+                    found.append(copied)
+            case _:
+                found.append(statement)
+    return found
 
 
 def version_of(statements: list[ast.stmt]) -> str:

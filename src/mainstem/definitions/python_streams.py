@@ -9,7 +9,6 @@ from dataclasses import replace
 from mainstem.definitions.lexer import Source
 from mainstem.definitions.model import Definition, FunctionDefinition, Kind, Query
 from mainstem.definitions.names import plain_name
-from mainstem.definitions.python_functions import check_function_name
 from mainstem.definitions.python_source import PythonSource, walk_functions
 from mainstem.definitions.query import read_query
 from mainstem.definitions.types import struct_fields
@@ -29,7 +28,6 @@ def marked_functions(source: PythonSource, mark: str) -> Iterator[tuple[ast.Func
                 f'"{node.name}" cannot make a stream',
                 "Make it a plain function (def) at the top of the file.",
             )
-        check_function_name(source, node)
         yield node, found
 
 

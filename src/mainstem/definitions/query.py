@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from sqlglot import exp
 
 from mainstem.definitions.calls import called
 from mainstem.definitions.dialect import Parsed, parse_query
 from mainstem.definitions.functions import functions
-from mainstem.definitions.grouping import shape_of
+from mainstem.definitions.grouping import COUNT_WINDOW, shape_of
 from mainstem.definitions.guard import guard
 from mainstem.definitions.lexer import Source, T, Token
 from mainstem.definitions.model import Flavour, Query
 from mainstem.definitions.relations import relations, source_of, table_name
+
+ARRIVAL = ("_topic", "_partition", "_offset")
+"""The order in which events are counted."""
 
 
 def read_query(
@@ -113,6 +117,14 @@ def is_aggregate(parsed: Parsed, node: exp.Expr) -> bool:
     return spelled in functions().aggregates if spelled else isinstance(node, exp.AggFunc)
 
 
+def count_windows(parsed: Parsed) -> Iterator[Token]:
+    """The names in calls of `count_window`, which is ours and not Spark's."""
+    for token, after in pairwise(parsed.tokens):
+        named = token.kind in (T.WORD, T.QUOTED) and token.name.lower() == COUNT_WINDOW
+        if named and after.text == "(":
+            yield token
+
+
 def _caller(node: exp.Expr) -> exp.Expr | None:
     """What stands around a call, apart from FILTER, WITHIN GROUP and IGNORE NULLS."""
     parent = node.parent
@@ -136,6 +148,8 @@ def _columns_read(parsed: Parsed) -> tuple[str, ...]:
         read |= {part.name.lower() for part in column.parts if not isinstance(part, exp.Star)}
     for join in parsed.tree.find_all(exp.Join):
         read |= {column.name.lower() for column in join.args.get("using") or ()}
+    if any(count_windows(parsed)):
+        read |= set(ARRIVAL)
     stars = parsed.tree.find_all(exp.Star)
     if any(not isinstance(star.parent, exp.Count) for star in stars):
         read.add("*")

@@ -77,7 +77,7 @@ def resolve(
             )
         seen[folded] = column.name
         _check_output(definition, query, column)
-    _check_aliases(query, inputs)
+    check_aliases(query, [c.name for source in inputs for c in source.columns])
     names = list(seen.values())
     if definition.stateful is not None:
         kept = all(key.lower() in seen for key in definition.stateful.key)
@@ -130,6 +130,15 @@ def _table_key(
     columns: Mapping[str, str],
 ) -> tuple[str, ...]:
     """The key of a table whose text names none: all columns of DISTINCT, or that of its table."""
+    if query.python is not None:
+        if query.row_key is not None:
+            return query.row_key
+        raise MainstemError(
+            "MISSING_PRIMARY_KEY",
+            location=definition.location,
+            name=definition.name,
+            advice='Say which columns tell its rows apart: @table(primary_key="...").',
+        )
     parsed = reparse(query)
     tree = parsed.tree
     if one_row(parsed):
@@ -186,11 +195,13 @@ def unknown_relation(query: Query, name: str, known: Iterable[str]) -> MainstemE
 
 def _check_output(definition: Definition, query: Query, column: Column) -> None:
     if column.name.lower() in RESERVED_COLUMNS:
+        how = f'leave it out with .drop("{column.name}"), or rename it' if query.python else ""
         raise MainstemError(
             "RESERVED_NAME",
             location=query.location,
             name=column.name,
-            advice="Every stream has a column of this name already; give it another with AS.",
+            advice="Every stream has a column of this name already; "
+            f"{how or 'give it another with AS'}.",
         )
     if column.name.lower().startswith(HIDDEN_PREFIX):
         raise MainstemError(
@@ -212,13 +223,13 @@ def _check_output(definition: Definition, query: Query, column: Column) -> None:
         )
 
 
-def _check_aliases(query: Query, inputs: Sequence[Definition]) -> None:
+def check_aliases(query: Query, columns: Iterable[str]) -> None:
     """Refuse GROUP BY of an alias that is an input column, too: Spark groups by the column."""
-    if not query.aggregates:
+    if not query.aggregates or query.python is not None:
         return
-    columns = {c.name.lower() for definition in inputs for c in definition.columns}
+    known = {name.lower() for name in columns}
     for alias in shape_of(reparse(query)).aliases:
-        if alias.lower() in columns:
+        if alias.lower() in known:
             raise MainstemError(
                 "INVALID_QUERY",
                 location=query.location,

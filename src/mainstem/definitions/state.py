@@ -46,6 +46,8 @@ def streams_in_order(definition: Definition, inputs: Sequence[Definition]) -> li
 
 def mentions(query: Query) -> list[str]:
     """The names that a query reads in the order of its text, in lower case, each time."""
+    if query.python is not None:
+        return [name.lower() for name in query.mentioned]
     parsed = reparse(query)
     return [table_name(t).lower() for t in sorted(relations(parsed.tree), key=parsed.place)]
 

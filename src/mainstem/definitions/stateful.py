@@ -16,6 +16,7 @@ from mainstem.definitions.model import (
     Stateful,
     TimerClock,
 )
+from mainstem.definitions.python_functions import check_function_name
 from mainstem.definitions.python_source import PythonSource, version_of
 from mainstem.definitions.python_streams import (
     check_input,
@@ -62,6 +63,7 @@ def check_stateful(
 
 
 def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr) -> Definition:
+    check_function_name(source, node)
     options = _options(source, mark)
     clock = options.get("timer", TimerClock.EVENT)
     if clock not in list(TimerClock):

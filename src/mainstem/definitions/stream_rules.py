@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mainstem.definitions.asked import Asked
+from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.grouping import many_groupings
 from mainstem.definitions.model import Definition, Kind
-from mainstem.definitions.query import aggregates, is_aggregate, joined
+from mainstem.definitions.query import aggregates, count_windows, is_aggregate, joined
 from mainstem.definitions.relations import cte_of
 from mainstem.definitions.stream_filters import check_filters
 from mainstem.definitions.stream_joins import check_joins, waits
@@ -34,18 +35,21 @@ _FINAL = "Add EMIT FINAL behind the query: rows are written when their window cl
 def check_stream_flow(asked: Asked, definition: Definition, inputs: Sequence[Definition]) -> None:
     """Refuse a query that Spark cannot run over these streams without end."""
     tree = asked.parsed.tree
+    counts = count_window_of(asked.query) is not None
     selects = list(tree.find_all(exp.Select))
     for query in (*tree.find_all(exp.SetOperation), *selects):
         _check_clauses(asked, query)
     for select in selects:
         _check_select(asked, select)
+        if not counts:  # whose windows are computed whole
+            _check_aggregates(asked, select)
     _check_with(asked)
     levels = [select for select in selects if aggregates(asked.parsed, select)]
     _check_unions(asked)
     check_joins(asked, inputs)
-    if definition.final:
+    if definition.final and not counts:
         _check_final(asked, definition, inputs, levels)
-    elif levels:
+    elif levels and not definition.final:
         _check_changing(asked, definition, levels)
         check_filters(asked, inputs)
     _check_distinct(asked, definition, levels)
@@ -61,6 +65,10 @@ def check_no_stream_options(asked: Asked, definition: Definition) -> None:
             raise asked.refusal(
                 asked.parsed.start, f"{what} over a table", "Leave it out: it is for streams only."
             )
+    for call in count_windows(asked.parsed):
+        raise asked.refusal(
+            call.start, "count_window over a table", "Count the events of a stream instead."
+        )
 
 
 def _check_clauses(asked: Asked, query: exp.Expr) -> None:
@@ -88,6 +96,10 @@ def _check_select(asked: Asked, select: exp.Select) -> None:
         )
     for window in select.find_all(exp.Window):
         raise asked.refusal(parsed.place(window), "OVER", _WHOLE)
+
+
+def _check_aggregates(asked: Asked, select: exp.Select) -> None:
+    parsed = asked.parsed
     for distinct in select.find_all(exp.Distinct):
         call = distinct.parent
         if call is not None and call is not select and is_aggregate(parsed, call):

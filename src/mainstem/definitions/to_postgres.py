@@ -17,7 +17,7 @@ from mainstem.definitions.calls import place_of_call
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.model import Definition, Kind, Query, Select
 from mainstem.definitions.places import place_in
-from mainstem.definitions.query import reparse
+from mainstem.definitions.query import count_windows, reparse
 from mainstem.definitions.relations import relations, table_name
 from mainstem.definitions.resolve import unknown_relation
 from mainstem.definitions.types import struct_fields
@@ -101,6 +101,14 @@ class _Translation:
                 what=f'the Python function "{function.name}"',
                 where="a query that PostgreSQL answers",
                 advice="Make a stream or a table whose query calls it, and read that.",
+            )
+        for call in count_windows(self.parsed):
+            raise MainstemError(
+                "NOT_SUPPORTED",
+                location=place_in(self.query, call.start),
+                what="count_window",
+                where="a query over tables",
+                advice="Count the events of a stream instead.",
             )
         if tree.find(exp.Lateral):
             raise self._unsupported("LATERAL")

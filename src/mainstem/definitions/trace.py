@@ -21,8 +21,10 @@ def traced(query: Query) -> Query | None:
     None when it calls no function, or when a call does not stand for one record: only a SELECT
     that reads its stream directly, without aggregates, can tell.
     """
+    if not query.functions:
+        return None
     parsed = reparse(query)
-    if not query.functions or not _direct(parsed, query):
+    if not _direct(parsed, query):
         return None
     edits = []
     for token, _ in own_calls(parsed):

@@ -6,7 +6,8 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 
 from mainstem.config import SparkSettings
 from mainstem.definitions.affected import affected
+from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind, Lane, Query
 from mainstem.definitions.resolve import resolve
@@ -29,8 +31,10 @@ from mainstem.engine.compile import (
     flow_session,
 )
 from mainstem.engine.encode import JSON_OPTIONS, encode
+from mainstem.engine.extent import Extent, extents
 from mainstem.engine.functions import check_loads
 from mainstem.engine.keyed_rules import explained, rows_of_function
+from mainstem.engine.pipeline_rules import inspected
 from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
@@ -80,12 +84,16 @@ class Answers:
             case "analyse":
                 columns = self._analyse(payload)
                 yield {"columns": [{"name": c.name, "type": c.type} for c in columns]}
+            case "inspect":
+                yield {"query": _QUERY.dump_python(self._inspect(payload), mode="json")}
             case "explain":
                 yield self._explain(payload)
             case "encode":
                 yield self._encode(payload)
             case "history":
                 yield from self._history(payload)
+            case "extent":
+                yield self._extent(payload)
             case "apply_late":
                 yield self._apply_late(payload)
             case "refit":
@@ -102,6 +110,23 @@ class Answers:
         check_expression(self._spark.newSession(), definition, columns)
         return columns
 
+    def _inspect(self, payload: dict[str, Any]) -> Query:
+        """What the plan of a Python function tells; the function is called with no rows."""
+        definition = _DEFINITION.validate_python(payload["definition"])
+        inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        assert definition.query is not None
+        query = replace(definition.query, mentioned=())
+        session = flow_session(self._spark, self._settings.shuffle_partitions)
+        if flow_kind(inputs) is FlowKind.STREAM:
+            # it may keep state: then its inputs have watermarks
+            guessed = replace(query, aggregates=True)
+            plain = replace(definition, query=guessed, deduplicate=(), within=None)
+            limit = self._settings.max_records_per_batch
+            rows = compile_stream(session, plain, inputs, self._connection, limit)
+        else:
+            rows = compile_empty(session, query, inputs)
+        return inspected(definition, inputs, rows)
+
     def _compile(self, payload: dict[str, Any]) -> DataFrame:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
@@ -112,7 +137,8 @@ class Answers:
             return rows_of_function(session, definition, made_by, inputs[0])
         if definition.query is not None:
             check_loads(self._spark, definition.query.functions)
-        if definition.query is not None and flow_kind(inputs) is not FlowKind.STREAM:
+        counts = definition.query is not None and count_window_of(definition.query) is not None
+        if definition.query is not None and (counts or flow_kind(inputs) is not FlowKind.STREAM):
             rows = compile_empty(session, definition.query, inputs)
             of_changes = definition.kind is Kind.STREAM and flow_kind(inputs) is FlowKind.TABLE
             return as_changes(rows, definition) if of_changes else rows
@@ -202,14 +228,24 @@ class Answers:
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         most, seconds = int(payload["max_rows"]), float(payload["timeout"])
         session = flow_session(self._spark, self._settings.shuffle_partitions)
-        rows = compile_history(session, query, inputs, self._connection)
+        read = extents(session, query, inputs, self._admin)
+        rows = compile_history(session, query, inputs, self._connection, read)
         columns = columns_of(rows)
         yield {"columns": [{"name": c.name, "type": c.type} for c in columns]}
         documents = self._collect(rows.limit(most + 1), seconds, query)
         values = [[d[f"c{i}"] for i in range(len(columns))] for d in documents[:most]]
         for start in range(0, len(values), _ROWS_PER_CHUNK):
             yield {"rows": values[start : start + _ROWS_PER_CHUNK]}
-        yield {"done": True, "truncated": len(documents) > most}
+        yield {"done": True, "truncated": len(documents) > most, "read": _extents_told(read)}
+
+    def _extent(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """What a query over history would read."""
+        query = _QUERY.validate_python(payload["query"])
+        inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        session = flow_session(self._spark, self._settings.shuffle_partitions)
+        read = extents(session, query, inputs, self._admin)
+        compile_history(session, query, inputs, self._connection, read)
+        return {"read": _extents_told(read)}
 
     def _collect(self, rows: DataFrame, seconds: float, query: Query) -> list[dict[str, Any]]:
         """The rows as JSON documents with positional names, within a time limit."""
@@ -235,6 +271,13 @@ class Answers:
         finally:
             timer.cancel()
             context.removeJobTag(tag)
+
+
+def _extents_told(read: Mapping[str, Extent]) -> list[dict[str, Any]]:
+    return [
+        {"stream": name, "records": extent.records, "of": extent.of}
+        for name, extent in read.items()
+    ]
 
 
 def _kind(definition: Definition, inputs: Sequence[Definition]) -> str:

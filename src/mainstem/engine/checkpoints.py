@@ -37,19 +37,29 @@ class Checkpoints:
             return []
         return [str(status.getPath().toString()) for status in files.listStatus(path)]
 
-    def older(self, entry: Entry) -> list[str]:
-        """Folders of other generations of the flow: what a rebuild has yet to clear away."""
-        found = []
+    def others(self, entry: Entry) -> dict[int, str]:
+        """Folders of other generations of the flow: what a new one has yet to clear away."""
+        found = {}
         for folder in self.folders(self._root):
             name, _, generation = PurePosixPath(folder).name.rpartition(".")
-            if name == entry.name and generation != str(entry.generation):
-                found.append(folder)
+            if name == entry.name and generation.isdecimal():
+                found[int(generation)] = folder
+        found.pop(entry.generation, None)
         return found
+
+    def settled(self, folder: str) -> bool:
+        """True when a flow that starts there has no batch to do again."""
+        return self._newest(f"{folder}/offsets") == self._newest(f"{folder}/commits")
 
     def delete(self, folder: str) -> None:
         """Removes a folder; no error when there is none."""
         path = self._path(folder)
         self._files(path).delete(path, True)
+
+    def size(self, folder: str) -> int:
+        """How many bytes the files in a folder have."""
+        path = self._path(folder)
+        return int(self._files(path).getContentSummary(path).getLength())
 
     def batch_end(self, folder: str, batch_id: int) -> dict[str, Offsets]:
         """Where a batch ends in each topic, from Spark's own log of offsets."""
@@ -64,8 +74,31 @@ class Checkpoints:
         """Where a batch begins in each topic: where the one before it ended, or the flow began."""
         if batch_id > 0:
             return self.batch_end(folder, batch_id - 1)
-        text = self._read(self._path(f"{folder}/sources/0/0"))
+        return self._first(f"{folder}/sources/0")
+
+    def begin(self, folder: str) -> dict[str, Offsets]:
+        """Where a flow began in each topic; empty before its first batch."""
+        found: dict[str, Offsets] = {}
+        for source in self.folders(f"{folder}/sources"):
+            found |= self._first(source)
+        return found
+
+    def end(self, folder: str) -> dict[str, Offsets]:
+        """Where the last batch that is done ends in each topic; empty before the first one."""
+        done = self._newest(f"{folder}/commits")
+        return {} if done is None else self.batch_end(folder, done)
+
+    def _first(self, source: str) -> dict[str, Offsets]:
+        path = self._path(f"{source}/0")
+        if not self._files(path).exists(path):
+            return {}
+        text = self._read(path)
         return {**offsets_in(text[text.index("{") :])}
+
+    def _newest(self, folder: str) -> int | None:
+        """The last batch of one of Spark's logs."""
+        names = (PurePosixPath(name).name for name in self.folders(folder))
+        return max((int(name) for name in names if name.isdecimal()), default=None)
 
     def read_note(self, folder: str, name: str, batch_id: int) -> str | None:
         """What was noted under a name for a batch; None when nothing was."""

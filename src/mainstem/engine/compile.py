@@ -11,10 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from mainstem.definitions.count_windows import CountWindow, count_window_of
+from mainstem.definitions.grouping import COUNT_WINDOW
 from mainstem.definitions.model import Definition, Kind, Lane, Query
 from mainstem.definitions.relations import narrow_stars, replace_relations
+from mainstem.definitions.resolve import check_aliases
 from mainstem.definitions.state import keeps_state
 from mainstem.definitions.trace import traced
+from mainstem.engine.count_windows import WINDOW_TYPE, in_windows, numbered
 from mainstem.engine.decode import (
     Intake,
     mentioned_metadata,
@@ -24,13 +28,16 @@ from mainstem.engine.decode import (
     read_stream,
     row_schema,
 )
+from mainstem.engine.extent import Extent
 from mainstem.engine.function_arguments import check_arguments
 from mainstem.engine.functions import register
+from mainstem.engine.pipelines import call_pipeline
 from mainstem.engine.set_aside import Excluded
 from mainstem.engine.spark_errors import query_error
 from mainstem.engine.streamed import as_streamed, metadata_needed, patient
+from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
-from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, Column, Offsets
+from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, RESERVED_COLUMNS, Column, Offsets
 
 
 def flow_session(spark: SparkSession, shuffle_partitions: int) -> SparkSession:
@@ -72,7 +79,11 @@ def compile_stream(
             observed=not realtime,
             excluded=excluded or {},
         )
-        read_stream(session, source, intake).createOrReplaceTempView(_view(source))
+        given = read_stream(session, source, intake)
+        if query.python is not None:
+            # a function takes all the columns that there are: it gets none that it does not name
+            given = given.drop(*set(RESERVED_COLUMNS).difference(query.columns_read))
+        given.createOrReplaceTempView(_view(source))
     rows = as_streamed(definition, query, lambda text: run_query(session, text, metadata))
     if excluded is None:
         check_arguments(rows, query)
@@ -137,13 +148,19 @@ def into(session: SparkSession, rows: DataFrame) -> DataFrame:
 
 
 def compile_history(
-    session: SparkSession, query: Query, inputs: Sequence[Definition], connection: Connection
+    session: SparkSession,
+    query: Query,
+    inputs: Sequence[Definition],
+    connection: Connection,
+    extents: Mapping[str, Extent],
 ) -> DataFrame:
-    """The rows of a query over the log as it is now."""
+    """The rows of a query over the log as it is now; of each input, only its extent is read."""
     register(session, query.functions)
     for source in inputs:
         metadata = mentioned_metadata(query.columns_read)
-        rows = read_batch(session, source, connection, metadata=metadata)
+        extent = extents[source.name]
+        between = (extent.start, extent.end) if extent.records < extent.of else None
+        rows = read_batch(session, source, connection, metadata=metadata, between=between)
         rows.createOrReplaceTempView(_view(source))
     rows = run_query(session, query)
     check_arguments(rows, query)
@@ -180,6 +197,11 @@ def run_query(
 
     `metadata` are the metadata columns that the inputs have; by default, those that it mentions.
     """
+    if query.python is not None:
+        return call_pipeline(session, query)
+    counts = count_window_of(query)
+    if counts is not None:
+        return _count(session, query, counts)
     text = query.text
     if any("." in name for name in query.inputs):
         # a temporary view has no database: a dotted name must be one quoted word
@@ -193,6 +215,28 @@ def run_query(
         return session.sql(text)
     except PySparkException as error:
         raise query_error(error, query) from None
+
+
+def _count(session: SparkSession, query: Query, counts: CountWindow) -> DataFrame:
+    """The rows of a query with windows of so many events, over all of its input."""
+    view = _quoted(query.inputs[0])
+    source = session.table(view)
+    if COUNT_WINDOW in (name.lower() for name in source.columns):
+        raise MainstemError(
+            "NOT_SUPPORTED",
+            location=query.location,
+            what=f'a column "{COUNT_WINDOW}" of the input',
+            where="a query with count_window",
+            advice="Make a STREAM first that gives the column another name with AS.",
+        )
+    check_aliases(query, source.columns)
+    any_window = F.lit(None).cast(WINDOW_TYPE)
+    source.withColumn(COUNT_WINDOW, any_window).createOrReplaceTempView(view)
+    run_query(session, counts.checked)
+    source.createOrReplaceTempView(view)
+    rows = numbered(run_query(session, counts.numbered), None, counts.keys)
+    in_windows(rows, counts, full=False).createOrReplaceTempView(view)
+    return run_query(session, counts.asked)
 
 
 def columns_of(rows: DataFrame) -> tuple[Column, ...]:

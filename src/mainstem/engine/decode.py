@@ -8,7 +8,7 @@ the keeper of the quarantine fetches them.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column as SparkColumn
@@ -87,8 +87,8 @@ def mentioned_metadata(columns_read: Collection[str]) -> tuple[str, ...]:
 def intake_of(definition: Definition) -> str:
     """Name of the observation of an input.
 
-    How many records are `bad`, the `newest` record time, and the newest `event_time` (in
-    milliseconds) where the flow has a watermark.
+    How many records are `bad`, the `newest` record time, and the newest `event_time` where the flow
+    has a watermark; times are in milliseconds.
     """
     return f"intake of {definition.name}"
 
@@ -105,7 +105,7 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
     if intake.ticks is not None:
         where["subscribe"] += f",{intake.ticks}"
     options = _kafka_options(where, intake.connection, intake.metadata)
-    options["startingOffsets"] = intake.start
+    options["startingOffsets"] = _starting(definition, intake.start)
     # topics of a pattern come and go; what must not go is looked after by the writer (`topics`)
     options["failOnDataLoss"] = "true" if definition.pattern is None else "false"
     if intake.max_records is not None:
@@ -123,7 +123,7 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
     if intake.observed:
         # the observation also keeps Spark from pushing the query's filter below the JSON parser,
         # which would parse every record twice
-        seen = [F.count(_CORRUPT).alias("bad"), F.max("_time").alias("newest")]
+        seen = [F.count(_CORRUPT).alias("bad"), F.unix_millis(F.max("_time")).alias("newest")]
         if intake.watermark and definition.watermark:
             time = F.unix_millis(_event_time(definition).cast("timestamp"))
             seen.append(F.max(F.when(F.col(_CORRUPT).isNull(), time)).alias("event_time"))
@@ -140,9 +140,17 @@ def read_batch(
     connection: Connection,
     *,
     metadata: Collection[str] = (),
+    between: tuple[Mapping[str, Offsets], Mapping[str, Offsets]] | None = None,
 ) -> DataFrame:
-    """The whole of the definition's topics, from their beginning to their end now."""
-    raw = _load_range(spark, _where(definition), connection, metadata, "earliest", "latest")
+    """The definition's topics, from their beginning to their end now, or between two positions.
+
+    Both positions name all partitions of the same topics.
+    """
+    if between is None or not between[1]:
+        raw = _load_range(spark, _where(definition), connection, metadata, "earliest", "latest")
+    else:
+        texts = (_offsets_text(at) for at in between)
+        raw = _load_range(spark, _named(definition, between[1]), connection, metadata, *texts)
     rows = _good_rows(_parse(raw, definition, metadata))
     return _with_event_time(rows, definition, metadata)
 
@@ -160,11 +168,19 @@ def read_between(
 
     Both positions name all partitions of the same topics.
     """
-    where = {"subscribe": ",".join(end), **(_PATIENCE if definition.pattern else {})}
+    where = _named(definition, end)
     texts = (_offsets_text(start), _offsets_text(end))
     raw = _load_range(spark, where, connection, metadata, *texts)
     rows = _good_rows(_parse(raw, definition, metadata, whole=True)).drop(_MISTAKEN)
     return _with_event_time(rows, definition, metadata)
+
+
+def read_raw(
+    spark: SparkSession, topic: str, connection: Connection, start: Offsets, end: Offsets
+) -> DataFrame:
+    """The records of a topic between two positions, in Kafka's columns."""
+    texts = (_offsets_text({topic: at}) for at in (start, end))
+    return _load_range(spark, {"subscribe": topic}, connection, (), *texts)
 
 
 def read_signals(
@@ -188,7 +204,7 @@ def read_bad(
 
     Both positions name all partitions of the same topics.
     """
-    where = {"subscribe": ",".join(end), **(_PATIENCE if definition.pattern else {})}
+    where = _named(definition, end)
     raw = _load_range(
         spark, where, connection, ("_headers",), _offsets_text(start), _offsets_text(end)
     )
@@ -267,6 +283,18 @@ def _where(definition: Definition) -> dict[str, str]:
     if pattern is None:
         return {"subscribe": definition.topic}
     return {"subscribePattern": pattern.regex, **_PATIENCE}
+
+
+def _starting(definition: Definition, start: str) -> str:
+    """Where a new flow begins in one of its inputs; offsets are given for all of them."""
+    if not start.startswith("{"):
+        return start
+    return json.dumps({definition.topic: json.loads(start)[definition.topic]})
+
+
+def _named(definition: Definition, topics: Iterable[str]) -> dict[str, str]:
+    """Spark's option for some of the topics that a definition reads."""
+    return {"subscribe": ",".join(topics), **(_PATIENCE if definition.pattern else {})}
 
 
 def _offsets_text(offsets: Mapping[str, Offsets]) -> str:

@@ -25,7 +25,7 @@ from mainstem.engine.session import open_session
 from mainstem.engine.tables import Tables
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
-from mainstem.log.catalog_store import CatalogStore
+from mainstem.log.catalog_store import CatalogStore, LogExecutor
 from mainstem.log.compacted import StateLog
 from mainstem.log.connection import Connection
 from mainstem.log.late import Ledger, ensure_late
@@ -92,15 +92,16 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             connection=setup.connection,
             admin=admin,
             keeper=keeper,
-            pacer=Pacer(spark.sparkContext.defaultParallelism),
+            pacer=Pacer(_cores(spark)),
             settings=setup.settings.spark,
             checkpoints=checkpoints,
             tables=Tables(spark, setup.connection, admin, checkpoints),
             clock=clock,
             ledger=ledger,
             in_background=background,
+            make_topic=LogExecutor(admin, catalog, setup.settings.kafka).create_topic,
         )
-        runner = Runner(services, catalog.catalog, statuses)
+        runner = Runner(services, catalog.catalog, statuses, catalog.replace)
         catalog.on_change(runner.wake)
         responder = Responder(
             setup.connection,
@@ -137,6 +138,12 @@ def _wait_for_log(admin: Admin, setup: EngineSetup, stop: threading.Event) -> bo
         else:
             return True
     return False
+
+
+def _cores(spark: SparkSession) -> int:
+    """The cores that this machine, or this container, has for the driver."""
+    jvm: Any = spark._jvm
+    return int(jvm.java.lang.Runtime.getRuntime().availableProcessors())
 
 
 def _warm_up(spark: SparkSession) -> None:

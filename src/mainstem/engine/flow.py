@@ -12,17 +12,11 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-    StreamingQueryProgress,
-)
 from pyspark.sql.streaming.query import StreamingQuery
 
+from mainstem.catalog.backfill import HANDING_OVER
 from mainstem.catalog.entry import Entry
+from mainstem.catalog.plan import TopicNeed
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind, Lane
 from mainstem.definitions.state import keeps_state
@@ -34,12 +28,14 @@ from mainstem.engine.idle import StreamTimes, move_watermark
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.offset_log import OffsetLog
 from mainstem.engine.pacing import Pacer
+from mainstem.engine.progress import Progress, ProgressListener
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
 from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
-from mainstem.engine.status import FlowState, FlowStatus, iso, offsets_in
+from mainstem.engine.status import FlowState, FlowStatus, iso
 from mainstem.engine.streamed import patient
+from mainstem.engine.take_over import TakeOver, is_pending
 from mainstem.engine.writer import BatchWriter, TaskMaking
 from mainstem.errors import MainstemError
 from mainstem.log.late import Ledger
@@ -51,6 +47,8 @@ _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 _HEALTHY_AFTER_SECONDS = 60.0
 
+EndsOf = Callable[[Definition], Mapping[str, Offsets]]
+
 
 @dataclass(frozen=True, slots=True)
 class FlowServices(Machinery):
@@ -61,6 +59,12 @@ class FlowServices(Machinery):
     pacer: Pacer
     in_background: Callable[[Callable[[], None]], None]
     """Runs a short piece of work in another thread, in order."""
+    make_topic: Callable[[TopicNeed], None]
+    """Makes a topic; nothing happens when it exists."""
+
+    def ends_of(self, source: Definition) -> Mapping[str, Offsets]:
+        """Where the topics of an input end now."""
+        return self.admin.all_end_offsets(self.admin.topics_of(source))
 
 
 class Flow:
@@ -86,6 +90,10 @@ class Flow:
         self._streamed = [i for i in inputs if whole or i.kind is Kind.STREAM]
         self._set_aside = 0
         self._times = StreamTimes()
+        self._taking_over: TakeOver | None = None
+        self.handing_over: dict[str, Any] | None = None
+        """What the status says while the flow takes over from a backfill."""
+        self.group = group_of(entry.name)
         lane = entry.definition.lane.value
         self.status = FlowStatus(entry.name, entry.generation, lane)
 
@@ -99,7 +107,8 @@ class Flow:
         self._retry_at = None
         self.status.next_retry = None
         try:
-            self._start()
+            if not self._takes_over():
+                self._start()
         except (MainstemError, PySparkException) as error:
             self._failed(error)
         except Exception as error:  # noqa: BLE001 - a flow's failure must not reach the others
@@ -113,6 +122,9 @@ class Flow:
         self.status.next_retry = None
         self.status.state = state
         self.status.input_rate = self.status.process_rate = 0.0
+        if self._taking_over is not None:
+            self._taking_over.join()
+            self._taking_over = None
         if self._writer is not None:
             self._writer.stop()
         if query is not None:
@@ -128,7 +140,8 @@ class Flow:
     def tick(self) -> None:
         """Looks whether the query has died, and whether it is time to try again."""
         now = self._services.clock.now()
-        if self._query is not None and not self._query.isActive:
+        running = self.running
+        if self._query is not None and not running:
             error = self._query.exception()
             failure = None if self._writer is None else self._writer.failure
             self.stop()
@@ -136,16 +149,35 @@ class Flow:
                 self.start()
             else:
                 self._failed(error if error is not None else RuntimeError("the query ended"))
+        elif self._taking_over is not None and self._taking_over.ended:
+            problem, self._taking_over = self._taking_over.error, None
+            if problem is None:
+                self.start()
+            else:
+                self._failed(problem)
         elif self._retry_at is not None and now >= self._retry_at:
             self.status.restarts += 1
             self.start()
-        elif self.running and now - self._started_at > _HEALTHY_AFTER_SECONDS:
+        elif running and now - self._started_at > _HEALTHY_AFTER_SECONDS:
             self._pause = _FIRST_PAUSE_SECONDS
         if self._writer is not None and self._writer.calling is not None:
             self._ring(self._writer.calling)
 
-    def measure(self) -> None:
-        """Brings lag and counts up to date with the log."""
+    def hold(self) -> bool:
+        """Lets no further batch begin; True when the flow is held behind a whole batch."""
+        return self.running and self._writer is not None and self._writer.gate.hold()
+
+    def release(self) -> None:
+        """Lets a flow that is held go on."""
+        if self._writer is not None:
+            self._writer.gate.release()
+
+    def measure(self, ends_of: EndsOf | None = None) -> None:
+        """Brings lag and counts up to date with the log.
+
+        `ends_of` says where an input ends, if that is known already.
+        """
+        ends_of = ends_of or self._services.ends_of
         if self._writer is not None:
             self.status.rows_out_total = self._written_before + self._writer.rows_written
             if self._writer.calling is not None:
@@ -162,7 +194,7 @@ class Flow:
         read = set()
         positions = self.status.positions
         for source in self._streamed:
-            ends = self._services.admin.all_end_offsets(self._services.admin.topics_of(source))
+            ends = ends_of(source)
             new = [topic for topic in ends if topic not in positions]
             if self.entry.definition.start == "latest" and not any(map(source.reads, positions)):
                 new = []  # it has not begun, and what is there now is not for it
@@ -194,9 +226,9 @@ class Flow:
         services, definition = self._services, self.entry.definition
         self.status.state = FlowState.STARTING
         session = flow_session(services.spark, services.settings.shuffle_partitions)
-        self._clear_older_generations()
+        self._make_way()
         self._take_up_position()
-        session.streams.addListener(_Progress(self._on_progress))
+        session.streams.addListener(ProgressListener(self._on_progress))
         services.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.entry.name)
         if definition.lane is Lane.REAL_TIME:
             self._query = self._start_realtime(session)
@@ -204,7 +236,7 @@ class Flow:
             self._query = self._start_micro_batch(session)
         self._started_at = services.clock.now()
         self.status.state = FlowState.RUNNING
-        self.status.error = None
+        self.status.error = self.handing_over = None
         _LOG.info("flow %s: running, generation %s", self.entry.name, self.entry.generation)
 
     def _start_micro_batch(self, session: SparkSession) -> StreamingQuery:
@@ -256,28 +288,41 @@ class Flow:
         """Where the flow keeps its offsets and state."""
         return self._services.checkpoints.folder(self.entry)
 
-    def _clear_older_generations(self) -> None:
-        """Empties the topic before a rebuilt flow writes its first record.
+    def _takes_over(self) -> bool:
+        """Begins to take over the result of a backfill, if there is one; `tick` goes on then."""
+        if not is_pending(self.entry, self._services.checkpoints):
+            return False
+        take_over = TakeOver(self.entry, self._services)
+        self.status.state = FlowState.STARTING
+        self.handing_over = {"state": HANDING_OVER, "generation": self.entry.generation}
+        self._taking_over = take_over
+        take_over.start()
+        return True
 
-        1. Empty the topic, and forget the group's position. Crash: the old checkpoint is still
-           there, so this runs again.
-        2. Remove the old checkpoint. Crash: nothing is left to do.
+    def _make_way(self) -> None:
+        """Clears away what other generations have left, before the flow writes its first record.
+
+        1. After a rebuild, empty the topic, and forget the group's position. Crash: the old
+           checkpoint is still there, so this runs again. What a backfill replaced, or what became
+           of one that was cancelled, has nothing of its own in the topic.
+        2. Remove the other checkpoints. Crash: nothing is left to do.
         3. The new generation starts, and says so in its status: views wait for that.
         """
-        older = self._services.checkpoints.older(self.entry)
-        if older:
+        entry, services = self.entry, self._services
+        others = services.checkpoints.others(entry)
+        if entry.backfill is not None and entry.backfill.active:
+            others.pop(entry.backfill.generation, None)
+        if any(generation < entry.served_generation for generation in others):
             # ends a correction of the old table that has not been committed
-            TransactionalProducer(
-                self._services.connection, corrections_of(self.entry.name)
-            ).close()
-            self._services.admin.truncate(self.entry.definition.topic)
-            self._services.admin.delete_group(group_of(self.entry.name))
-        for folder in older:
-            self._services.checkpoints.delete(folder)
+            TransactionalProducer(services.connection, corrections_of(entry.name)).close()
+            services.admin.truncate(entry.definition.topic)
+            services.admin.delete_group(self.group)
+        for folder in others.values():
+            services.checkpoints.delete(folder)
 
     def _take_up_position(self) -> None:
         """What an earlier run had read: not behind, but the keeper may not have looked through."""
-        admin, group = self._services.admin, group_of(self.entry.name)
+        admin, group = self._services.admin, self.group
         for source in self._streamed:
             ends = {topic: admin.group_offsets(group, topic) for topic in admin.topics_of(source)}
             ends = {topic: end for topic, end in ends.items() if end}
@@ -325,29 +370,29 @@ class Flow:
         _LOG.error("flow %s: %s; next try in %.0f s", self.entry.name, problem.message, self._pause)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
-    def _on_progress(self, progress: StreamingQueryProgress) -> None:
+    def _on_progress(self, progress: Progress) -> None:
         status = self.status
-        status.batch_id = progress.batchId
+        status.batch_id = progress.batch_id
         rested = 0.0 if self._writer is None else self._writer.rested
-        status.batch_seconds = round(max(0.0, progress.batchDuration / 1000 - rested), 3)
-        status.input_rate = _rate(progress.inputRowsPerSecond)
-        status.process_rate = _rate(progress.numInputRows / max(status.batch_seconds, 0.001))
-        status.watermark = progress.eventTime.get("watermark")
-        status.event_time = progress.eventTime.get("max")
-        operators = progress.stateOperators
+        status.batch_seconds = round(max(0.0, progress.seconds - rested), 3)
+        status.input_rate = progress.input_rate
+        status.process_rate = round(progress.input_rows / max(status.batch_seconds, 0.001), 1)
+        status.watermark = progress.watermark
+        status.event_time = progress.event_time
+        operators = progress.operators
         if operators:
-            status.state_rows = sum(operator.numRowsTotal for operator in operators)
-            status.state_bytes = sum(operator.memoryUsedBytes for operator in operators)
-            status.late_dropped += sum(o.numRowsDroppedByWatermark for o in operators)
-        observed: Any = {d.name: progress.observedMetrics.get(intake_of(d)) for d in self.inputs}
-        status.rows_in_total += progress.numInputRows
-        newest = [seen.newest for seen in observed.values() if seen and seen.newest]
+            status.state_rows = sum(operator["numRowsTotal"] for operator in operators)
+            status.state_bytes = sum(operator["memoryUsedBytes"] for operator in operators)
+            status.late_dropped += sum(o["numRowsDroppedByWatermark"] for o in operators)
+        observed = {d.name: progress.observed.get(intake_of(d)) for d in self.inputs}
+        status.rows_in_total += progress.input_rows
+        newest = [seen["newest"] for seen in observed.values() if seen and "newest" in seen]
         if newest:
-            self._newest = max(newest).timestamp()
+            self._newest = max(newest) / 1000
         committed = {}
         moved = 0
         for source in progress.sources:
-            starts, ends = offsets_in(source.startOffset), offsets_in(source.endOffset)
+            starts, ends = source.start, source.end
             for topic in starts.keys() - ends.keys():  # deleted
                 status.positions.pop(topic, None)
             for topic, end in ends.items():
@@ -362,38 +407,10 @@ class Flow:
                 done = {topic: at for topic, at in ends.items() if definition.reads(topic)}
                 if begun != done:
                     seen = observed[definition.name]
-                    time = getattr(seen, "event_time", None)
+                    time = None if seen is None else seen.get("event_time")
                     self._times.saw(definition.name, time, self._services.clock.now())
-                    self._report(definition, begun, done, None if seen is None else seen.bad)
-        if committed and (progress.numInputRows or moved):
-            group = group_of(self.entry.name)
+                    self._report(definition, begun, done, None if seen is None else seen["bad"])
+        if committed and (progress.input_rows or moved):
             self._services.in_background(
-                lambda: self._services.admin.commit_offsets(group, committed)
+                lambda: self._services.admin.commit_offsets(self.group, committed)
             )
-
-
-class _Progress(StreamingQueryListener):
-    """Passes on the progress of the one query of a flow's session."""
-
-    def __init__(self, on_progress: Callable[[StreamingQueryProgress], None]) -> None:
-        self._pass_on = on_progress
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to do."""
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """A batch has ended."""
-        try:
-            self._pass_on(event.progress)
-        except Exception:  # noqa: BLE001 - an error here would go to Spark's listener bus
-            _LOG.exception("progress of a flow could not be recorded")
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing to do."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """The runner looks for ended queries itself."""
-
-
-def _rate(value: float | None) -> float:
-    return 0.0 if value is None or value != value or value == float("inf") else round(value, 1)  # noqa: PLR0124

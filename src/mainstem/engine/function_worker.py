@@ -1,8 +1,9 @@
 """Runs inside Spark's Python workers: makes a module of a function's source and calls it.
 
-The engine's driver never runs a user's code: it sends the source text. A worker runs it once and
-keeps the module. Every failure is told with the record that the function was called for, when the
-call says which one that is (`traced`: the last two arguments are its partition and offset).
+The engine's driver sends the source text; it runs functions over DataFrames only (`pipelines`). A
+worker runs the text once and keeps the module. Every failure is told with the record that the
+function was called for, when the call says which one that is (`traced`: the last two arguments are
+its partition and offset).
 """
 
 from __future__ import annotations

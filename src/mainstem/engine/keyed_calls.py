@@ -42,8 +42,8 @@ class Slot:
         self.stored = stored
         self.state: State[Any]
         self.timer: Timer
-        self.calls: list[tuple[int | None, int]] = []
-        """Which records the function was called for, and at what time."""
+        self.calls: list[tuple[int | str, int]] = []
+        """Which records the function was called for, or which timers, and at what time."""
         self.careful = False
         """True after a failure: from then on each call can be undone at once."""
 
@@ -89,7 +89,7 @@ class Caller:
     def call(self, table: pa.Table, times: Sequence[int | None], reached: int, delay: int) -> int:
         """Calls the function for all records in order; gives the time that was reached.
 
-        Before a record, the timer of its key rings if it is due: `times` are those of the
+        Before a record, the timers of its key ring that are due: `times` are those of the
         records, and each of them moves the time on to itself less `delay`.
         """
         fields = typing.get_type_hints(self._event).values()
@@ -109,7 +109,7 @@ class Caller:
             if time is not None and time - delay > reached:
                 reached = time - delay
             slot = slots[key]
-            if timed and slot.timer.at is not None and timer_is_due(slot, reached):
+            if timed and slot.timer.times and timer_is_due(slot, reached):
                 self._ring(slot, reached)
             if index not in left_out:
                 call(slot, index, values, reached)
@@ -167,7 +167,7 @@ class Caller:
             self._load(slot, slot.stored)
 
     def _kept(self, slot: Slot) -> tuple[Any, Kept]:
-        """State and timer as they are now: plain, and as they would be stored."""
+        """State and timers as they are now: plain, and as they would be stored."""
         value = slot.state.value
         plain = text = None
         if value is not None:
@@ -176,34 +176,47 @@ class Caller:
                 text = self._write_state(plain).encode()
             except USER_ERRORS as error:
                 raise self._misfit(slot, error) from None
-        return plain, Kept(text, None if slot.timer.at is None else _micros(slot.timer.at))
+        times = {name: _micros(at) for name, at in slot.timer.times.items()}
+        due = times.pop("", None)
+        return plain, Kept(text, due, tuple(sorted(times.items())))
 
     def _load(self, slot: Slot, kept: Kept | None) -> None:
-        """State and timer as they were stored."""
-        value, due = (None, None) if kept is None else (kept.value, kept.due)
-        plain = None if value is None else self._read_state(value)
+        """State and timers as they were stored."""
+        kept = kept or Kept()
+        plain = None if kept.value is None else self._read_state(kept.value)
         make = self._make_state
         slot.state = State(plain if plain is None or make is None else make(plain), slot.key)
-        slot.timer = Timer(_EPOCH, None if due is None else _EPOCH + due * _MICROSECOND)
+        due = None if kept.due is None else _EPOCH + kept.due * _MICROSECOND
+        named = {name: _EPOCH + time * _MICROSECOND for name, time in kept.named}
+        slot.timer = Timer(_EPOCH, due, named=named)
 
     def _is_due(self, slot: Slot, reached: int) -> bool:
-        return slot.timer.at is not None and _micros(slot.timer.at) <= reached
+        return any(_micros(at) <= reached for at in slot.timer.times.values())
 
     def _ring(self, slot: Slot, reached: int) -> None:
-        """Calls the function as often as its timer, set anew, is due; each time must be later."""
-        last = None
+        """Calls the function for each timer that is due, the earliest first, as often as it is.
+
+        A timer that is set anew must be later each time.
+        """
+        last: dict[str, datetime] = {}
         for _ in range(_MOST_RINGS):
-            due = slot.timer.at
-            if due is None or _micros(due) > reached or (last is not None and due <= last):
+            waiting = [
+                (at, name)
+                for name, at in slot.timer.times.items()
+                if _micros(at) <= reached and (name not in last or at > last[name])
+            ]
+            if not waiting:
                 return
-            slot.timer.clear()
-            last = due
+            at, name = min(waiting)
+            slot.timer.clear(name)
+            last[name] = at
             try:
-                self._run(slot, None, None, _micros(due))
+                self._run(slot, name, None, _micros(at))
             except USER_ERRORS as error:
-                where = f" when the timer of {slot.key!r} rang"
+                which = f' "{name}"' if name else ""
+                where = f" when the timer{which} of {slot.key!r} rang"
                 raise failed(self._function, error, {}, where) from None
-            slot.calls.append((None, _micros(due)))
+            slot.calls.append((name, _micros(at)))
 
     def _called(self, slot: Slot, index: int, values: tuple[Any, ...], reached: int) -> None:
         before = self._kept(slot)[1] if slot.careful else None
@@ -219,11 +232,14 @@ class Caller:
             slot.calls.append((index, reached))
 
     def _run(
-        self, slot: Slot, index: int | None, values: tuple[Any, ...] | None, reached: int
+        self, slot: Slot, cause: int | str, values: tuple[Any, ...] | None, reached: int
     ) -> None:
+        """Calls the function for a record or, when the cause is a name, for a timer."""
+        index, name = (None, cause) if isinstance(cause, str) else (cause, None)
         event = None if values is None else self._make(*values)
         if self._timed:
             slot.timer.now = _EPOCH + reached * _MICROSECOND
+            slot.timer.name = name
             given = self._call(event, slot.state, slot.timer)
         else:
             given = self._call(event, slot.state)
@@ -234,19 +250,19 @@ class Caller:
             self._origins += [index] * len(rows)
 
     def _undo(self, slot: Slot) -> None:
-        """State and timer as they were before the call that failed, by calling anew."""
+        """State and timers as they were before the call that failed, by calling anew."""
         rows, origins = self._rows, self._origins
         self._rows, self._origins = [], []
         slot.careful = True
         self._load(slot, slot.stored)
         try:
-            for index, reached in slot.calls:
+            for cause, reached in slot.calls:
                 values = None
-                if index is None:
-                    slot.timer.clear()
+                if isinstance(cause, str):
+                    slot.timer.clear(cause)
                 else:
-                    values = tuple(column[index] for column in self._columns)
-                self._run(slot, index, values, reached)
+                    values = tuple(column[cause] for column in self._columns)
+                self._run(slot, cause, values, reached)
         except USER_ERRORS as error:
             where = " when it was called again with the same records"
             raise failed(self._function, error, {}, where) from None

@@ -28,7 +28,8 @@ def rows_of_function(
 ) -> DataFrame:
     """No rows, with the columns that the function gives; TYPE_MISMATCH if it cannot be called."""
     event = function.parameters[0]
-    for name, wanted in struct_fields(event.type).values():
+    fields = struct_fields(event.type) if definition.sink is None else {}
+    for name, wanted in fields.values():
         column = source.column(name)
         given = METADATA_COLUMNS[name.lower()] if column is None else column.type
         if not fits(given, wanted):
@@ -60,6 +61,11 @@ def explained(definition: Definition, function: FunctionDefinition) -> dict[str,
             "at least once: after a crash the function may be called again for up to "
             f"{handler.most} records; its own records are written exactly once",
             f"a call that fails is tried {tries}, then the record goes to the quarantine",
+        ]
+    elif definition.sink is not None:
+        reasons = [
+            "at least once: after a failure the function is called again with the same batch; its "
+            "receipts are written exactly once",
         ]
     return {
         "lane": definition.lane.value,

@@ -125,7 +125,7 @@ class KeyedTask:
         root = Path(work.folder)
         if not root.parent.is_dir():  # a machine that is set up in another way than the driver's
             root = Path(tempfile.gettempdir()) / root.name
-        file = root / work.changelog / f"{self._number}.db"
+        file = root / work.changelog / f"{self._number}.sqlite"
         store = StateStore(file, f"{task.flow} {task.epoch}", work.changelog, self._number)
         connection = Connection.from_dict(work.connection)
         if not store.is_current(task.previous_batch):

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from mainstem.catalog.entry import Entry
 from mainstem.catalog.fingerprint import core_of
 from mainstem.config import SparkSettings
+from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.expiry import expiry_of
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.late import late_queries
@@ -19,6 +20,7 @@ from mainstem.definitions.model import Definition, FlowKind, Kind, Query
 from mainstem.definitions.state import OutputMode, keeps_state, output_mode
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_stream
+from mainstem.engine.counting import Counting
 from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, read_stream
 from mainstem.engine.encode import encode
 from mainstem.engine.enrich import Enrichment
@@ -29,6 +31,8 @@ from mainstem.engine.late import LateKeeper
 from mainstem.engine.pacing import Pacer
 from mainstem.engine.passed import Passed
 from mainstem.engine.set_aside import left_out
+from mainstem.engine.sink import SinkCalls
+from mainstem.engine.small_batch import Sizes
 from mainstem.engine.table_changes import TableChanges
 from mainstem.engine.table_flow import Recomputation
 from mainstem.engine.tables import Tables
@@ -63,6 +67,8 @@ class _Run:
     making: Making | None = None
     calling: KeyedFlow | HandlerFlow | None = None
     mode: OutputMode = "append"
+    bounded: bool = False
+    """True when a batch makes rows of its own records alone, not of what earlier ones left."""
 
 
 def start_micro_batch(
@@ -89,7 +95,10 @@ def start_micro_batch(
         gone=topics.forget_lost(machinery.spark, checkpoint) if topics else 0,
         behind=_behind(entry, inputs, machinery),
         pacer=pacer,
+        asked=definition.trigger is not None,
         limit=machinery.settings.max_records_per_batch,
+        settled=machinery.checkpoints.settled(checkpoint),
+        sizes=Sizes(machinery.connection.max_record_bytes) if run.bounded else None,
     )
     query = (
         run.rows.writeStream.queryName(entry.flow_id)
@@ -151,10 +160,22 @@ def _run(
                 )
                 rows = handler.read(session, definition.start, limit)
                 return _Run(rows, Split.BY_STATE, calling=handler)
+            if definition.sink is not None:
+                rows = _stream_of(session, definition, query, inputs, connection, limit)
+                return _Run(rows, Split.WHOLE, SinkCalls(entry, definition.sink))
+            counts = count_window_of(query)
+            if counts is not None:
+                rows = _stream_of(session, definition, query, inputs, connection, limit)
+                tasks = machinery.settings.shuffle_partitions
+                counting = Counting(entry, counts, inputs[0], checkpoints, checkpoint, tasks)
+                return _Run(rows, Split.BY_STATE, counting)
             excluded = left_out(entry, inputs, connection, machinery.admin)
             rows = compile_stream(session, definition, inputs, connection, limit, excluded)
             split = Split.BY_STATE if keeps_state(definition, inputs) else Split.BY_INPUT
-            return _Run(encode(rows, definition), split, mode=output_mode(definition))
+            mode = output_mode(definition)
+            # with every change, an aggregate writes at most the groups of the batch's records
+            bounded = split is Split.BY_INPUT or mode == "update"
+            return _Run(encode(rows, definition), split, mode=mode, bounded=bounded)
         case FlowKind.ENRICH:
             rows = _stream_of(session, definition, query, inputs, connection, limit)
             enrichment = Enrichment(entry, inputs, tables, checkpoints, checkpoint)

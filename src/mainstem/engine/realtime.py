@@ -8,8 +8,10 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.model import Definition, Kind
 from mainstem.definitions.state import mentions
+from mainstem.engine.plans import name_of, nodes
 from mainstem.engine.spark_errors import short
 
 CHECKPOINT_EVERY = "5 minutes"
@@ -22,12 +24,14 @@ def obstacles(definition: Definition, inputs: Sequence[Definition], rows: DataFr
     found: list[str] = []
     if query is None:
         return ["it has no query"]
+    if count_window_of(query) is not None:
+        return ["Spark has no windows of so many events"]
     if definition.final:
         return ["EMIT FINAL waits until windows close, and the real-time mode writes every change"]
     # Spark finds these only when the flow runs
     if query.joins:
         found.append("Spark's real-time mode has no joins of streams")
-    if definition.within:
+    if definition.within or (query.python is not None and _deduplicates(rows)):
         found.append("Spark's real-time mode has no deduplication within a time")
     read = mentions(query)
     if not query.joins and len(set(read)) < len(read):
@@ -68,3 +72,8 @@ def streaming_complaint(rows: DataFrame, mode: str, *, realtime: bool = False) -
     except PySparkException as error:
         return short(error)
     return None
+
+
+def _deduplicates(rows: DataFrame) -> bool:
+    kinds = map(name_of, nodes(rows._jdf.queryExecution().analyzed()))
+    return "DeduplicateWithinWatermark" in kinds

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
 
+from mainstem.definitions.count_windows import CountWindow, count_window_of
 from mainstem.definitions.expiry import expiry_of
 from mainstem.definitions.late import late_queries
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, Query
+from mainstem.definitions.pipelines import refusal
 from mainstem.definitions.state import event_time_of, keeps_state, output_mode
 from mainstem.definitions.stream_filters import without_filters
 from mainstem.definitions.stream_joins import bounds_advice, waits
+from mainstem.engine.plans import each, name_of
+from mainstem.engine.plans import nodes as nodes_of
 from mainstem.engine.realtime import streaming_complaint
 from mainstem.errors import MainstemError
 
 _WINDOW = "GROUP BY a window over the event time: window({time}, '1 minute')."
+_DELETED = "a row that no longer meets the condition of HAVING or WHERE is deleted"
 _WATERMARK = "spark.watermarkDelayMs"
 """Spark's mark of a column with a watermark."""
 _SOME_TIME = 10**13
@@ -29,6 +34,9 @@ def check_streaming(definition: Definition, inputs: Sequence[Definition], rows: 
     problem = streaming_complaint(rows, output_mode(definition))
     if problem is None or query is None:
         return
+    if query.python is not None:
+        advice = _advice(definition, inputs)
+        raise refusal(definition, f"this DataFrame ({problem.rstrip('.;')})", advice)
     if definition.final:
         what = "EMIT FINAL without a window over the event time"
         advice = _WINDOW.format(time=event_time_of(inputs[0]))
@@ -45,19 +53,37 @@ def check_streaming(definition: Definition, inputs: Sequence[Definition], rows: 
     )
 
 
+def _advice(definition: Definition, inputs: Sequence[Definition]) -> str:
+    """What most likely helps against what Spark says of a Python function's plan."""
+    time = event_time_of(inputs[0])
+    if definition.final:
+        return f'Group by a window over the event time: groupBy(F.window("{time}", "1 minute")).'
+    if definition.within:
+        return f"Keep the event time among the columns: {time}."
+    if definition.query is not None and definition.query.joins:
+        return "Bound the times of the streams in the join's condition, and give each a watermark."
+    if definition.query is not None and definition.query.aggregates:
+        return "Change the aggregate; or use final=True, which writes a row when its window closes."
+    return "Make the first part a @stream or @table of its own, and the rest over that one."
+
+
 def remembers(definition: Definition, inputs: Sequence[Definition], rows: DataFrame) -> list[str]:
     """When the flow writes, what it keeps, and for how long, in sentences."""
     query = definition.query
     if query is None or not keeps_state(definition, inputs):
         return []
-    nodes = list(_nodes(_optimized(rows)))
+    counts = count_window_of(query)
+    if counts is not None:
+        return _counted(definition, query, counts)
+    nodes = list(nodes_of(_optimized(rows)))
     said = []
     if query.aggregates:
-        aggregates = [node for node in nodes if _name(node) == "Aggregate"]
+        aggregates = [node for node in nodes if name_of(node) == "Aggregate"]
         said.append(_aggregate(definition, aggregates))
-    if query.aggregates and not definition.final and without_filters(query) != query:
-        said.append("a row that no longer meets the condition of HAVING or WHERE is deleted")
-    joins = [node for node in nodes if _name(node) == "Join"]
+    python = query.python is not None
+    if query.aggregates and not (definition.final or python) and without_filters(query) != query:
+        said.append(_DELETED)
+    joins = [node for node in nodes if name_of(node) == "Join"]
     if joins and all(_bounded(rows, join) for join in joins):
         said.append("rows wait for those they join with until the times' bounds have passed")
     elif joins:
@@ -82,10 +108,22 @@ def remembers(definition: Definition, inputs: Sequence[Definition], rows: DataFr
     return said
 
 
+def _counted(definition: Definition, query: Query, counts: CountWindow) -> list[str]:
+    said = [
+        "events are counted for each key in the order of partition and offset, batch by batch",
+        "a row is written once, when its window is full"
+        if definition.final
+        else "a row is written at every change of its window",
+        f"up to {max(1, counts.size - 1)} records of each key are kept, for ever",
+    ]
+    deleting = not definition.final and without_filters(query) != query
+    return [*said, *([_DELETED] if deleting else [])]
+
+
 def _aggregate(definition: Definition, aggregates: Sequence[Any]) -> str:
     if definition.final:
         return "a row is written once, when the watermark has passed the end of its window"
-    groups = [e for node in aggregates for e in _each(node.groupingExpressions())]
+    groups = [e for node in aggregates for e in each(node.groupingExpressions())]
     if any(_timed(group.references().toSeq()) for group in groups):
         return "a row is written at every change, and kept until the watermark has passed it"
     return "a row is written at every change, and kept for ever: one for each group"
@@ -125,18 +163,4 @@ def _bounded(rows: DataFrame, join: Any) -> bool:
 
 def _timed(attributes: Any) -> bool:
     """True when one of the columns is an event time with a watermark."""
-    return any(a.metadata().contains(_WATERMARK) for a in _each(attributes))
-
-
-def _nodes(plan: Any) -> Iterator[Any]:
-    yield plan
-    for child in _each(plan.children()):
-        yield from _nodes(child)
-
-
-def _each(sequence: Any) -> Iterator[Any]:
-    return (sequence.apply(index) for index in range(sequence.size()))
-
-
-def _name(node: Any) -> str:
-    return str(node.getClass().getSimpleName())
+    return any(a.metadata().contains(_WATERMARK) for a in each(attributes))

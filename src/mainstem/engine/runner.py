@@ -6,12 +6,14 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from mainstem import __version__
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.definitions.model import Definition
 from mainstem.engine.flow import Flow, FlowServices
+from mainstem.engine.hand_over import Backfills, WriteCatalog
 from mainstem.engine.keyed import forget_state
 from mainstem.engine.status import FlowState, iso
 from mainstem.errors import MainstemError
@@ -62,11 +64,13 @@ class Runner:
         services: FlowServices,
         catalog: Callable[[], Catalog],
         statuses: StateLog[dict[str, Any]],
+        write_catalog: WriteCatalog,
     ) -> None:
         self._services = services
         self._catalog = catalog
         self._statuses = statuses
         self._flows: dict[str, Flow] = {}
+        self._backfills = Backfills(services, write_catalog)
         self._woken = threading.Event()
         self._published: dict[str, dict[str, Any]] = {}
         self._started_at = services.clock.now()
@@ -82,11 +86,13 @@ class Runner:
         while not stop.is_set():
             try:
                 self._beat()
-                self.reconcile()
-                for flow in self._flows.values():
+                catalog = self.reconcile()
+                for flow in (*self._flows.values(), *self._backfills.flows):
                     flow.tick()
                 if ticks % _MEASURE_EVERY_TICKS == 0:
                     self._measure()
+                # by the catalog that the flows were started for: a newer one stops some of them
+                self._backfills.hand_over(catalog, self._flows)
                 self._publish()
             except MainstemError as error:
                 _LOG.warning("%s", error)
@@ -95,13 +101,15 @@ class Runner:
             ticks += 1
             self._woken.wait(_TICK_SECONDS)
             self._woken.clear()
+        self._backfills.stop()
         for flow in self._flows.values():
             flow.stop()
 
-    def reconcile(self) -> None:
-        """Starts, stops and restarts flows until they are what the catalog asks for."""
+    def reconcile(self) -> Catalog:
+        """Starts, stops and restarts flows until they are what the catalog asks for; gives it."""
         catalog = self._catalog()
         wanted = {entry.name.lower(): entry for entry in catalog.flows()}
+        self._backfills.reconcile({n: (e, _inputs(e, catalog)) for n, e in wanted.items()})
         for name in [n for n in self._flows if n not in wanted]:
             self._remove(self._flows.pop(name))
         for name, entry in wanted.items():
@@ -121,6 +129,7 @@ class Runner:
             else:
                 flow.start()
             self._beat()  # many flows take long to start, and that is no silence
+        return catalog
 
     def _end(self, flow: Flow) -> None:
         flow.stop()
@@ -148,8 +157,9 @@ class Runner:
 
     def _measure(self) -> None:
         self._services.ledger.refresh()
-        for flow in self._flows.values():
-            flow.measure()
+        ends_of = cache(self._services.ends_of)  # many flows may read the same stream
+        for flow in (*self._flows.values(), *self._backfills.flows):
+            flow.measure(ends_of)
 
     def _beat(self) -> None:
         """Says that the engine lives, unless it said so a moment ago."""

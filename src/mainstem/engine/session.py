@@ -36,9 +36,10 @@ _FIXED: Mapping[str, str] = {
     "spark.python.daemon.module": "mainstem.engine.daemon",
     "spark.python.factory.idleWorkerMaxPoolSize": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # code that has fallen out of the cache is generated, compiled and warmed up again for each
-    # batch; the default of 100 classes is what two or three flows over tables need
+    # a flow has some generated classes and a consumer for each partition that it reads. With the
+    # defaults (100 and 64), thirty small flows compile and connect anew in each of their batches
     "spark.sql.codegen.cache.maxEntries": "2000",
+    "spark.kafka.consumer.cache.capacity": "1024",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.ui.enabled": "false",
@@ -86,7 +87,8 @@ def open_session(
     for key, value in configuration.items():
         builder = builder.config(key, value)
     # PySpark repeats every analysis error there; ours reach the user through the catalogue
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    for what in ("SQL", "DataFrame"):
+        logging.getLogger(f"{what}QueryContextLogger").setLevel(logging.CRITICAL + 1)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     return session

@@ -51,7 +51,8 @@ def query_error(error: PySparkException, query: Query) -> MainstemError:
         )
     if condition.startswith("UNRESOLVED_ROUTINE"):
         name = parameters.get("routineName", "").replace("`", "")
-        return MainstemError("FUNCTION_NOT_ALLOWED", location=location, name=name, suggestion="")
+        own = " Functions of functions/ are called in SQL." if query.python is not None else ""
+        return MainstemError("FUNCTION_NOT_ALLOWED", location=location, name=name, suggestion=own)
     problem = short(error)
     if condition.startswith(_TYPE_CONDITIONS):
         return MainstemError("TYPE_MISMATCH", location=location, problem=problem)

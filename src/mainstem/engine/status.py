@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -51,6 +52,8 @@ class FlowStatus:
     error: dict[str, Any] | None = None
     next_retry: str | None = None
     updated_at: str = ""
+    backfill: dict[str, Any] | None = None
+    """How far a backfill is that is on its way."""
     streams: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By stream with a watermark: what it was seen to hold, and since when it is silent."""
     positions: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -70,5 +73,10 @@ def offsets_in(text: str | None) -> dict[str, dict[int, int]]:
     """Spark's offset document -> topic -> partition -> offset; empty for none."""
     if not text or text in ("null", "None"):  # the first batch starts from nowhere
         return {}
-    document = json.loads(text)
-    return {t: {int(p): int(o) for p, o in parts.items()} for t, parts in document.items()}
+    return offsets_from(json.loads(text))
+
+
+def offsets_from(document: Mapping[str, Mapping[str, int]] | None) -> dict[str, dict[int, int]]:
+    """The same from the document itself."""
+    found = {} if document is None else document
+    return {t: {int(p): int(o) for p, o in parts.items()} for t, parts in found.items()}

@@ -20,6 +20,8 @@ def as_streamed(
 ) -> DataFrame:
     """The rows of the flow; columns that begin with `HIDDEN_PREFIX` say which are to be kept."""
     rows = run(query)  # as written first: what Spark has to say of it is said with its place
+    if query.python is not None:
+        return _deduplicated(definition, rows) if definition.deduplicate else rows
     if output_mode(definition) == "update":
         unfiltered = without_filters(query)
         return rows if unfiltered == query else run(unfiltered)

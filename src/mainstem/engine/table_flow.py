@@ -64,9 +64,11 @@ class Recomputation:
         self._definition = entry.definition
         self._query = query
         self._inputs = {source.name.lower(): source for source in inputs}
-        tree = Asked.of(query).parsed.tree
-        self._mentions = [table_name(table).lower() for table in relations(tree)]
         self._affected = affected(entry.definition, inputs)
+        self._mentions: list[str] = []
+        if isinstance(self._affected, Affected):
+            tree = Asked.of(query).parsed.tree
+            self._mentions = [table_name(table).lower() for table in relations(tree)]
         self._tables = tables
         self._checkpoints = checkpoints
         self._folder = folder

@@ -26,7 +26,8 @@ What happens to batch n of a flow, and what a crash after each step means:
 Between 6 and 7 a flow may rest (`pacing`): its records are there for all to read, and a crash then
 is as one after step 6.
 
-Steps 3 to 6 are `mainstem.log.task_writer`, which runs inside Spark's Python workers.
+Steps 3 to 6 are `mainstem.log.task_writer`, which runs inside Spark's Python workers, or in the
+driver for a small batch (`small_batch`).
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from __future__ import annotations
 import re
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -48,10 +50,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.crash import crash_point
 from mainstem.engine import whole_input
+from mainstem.engine.gate import Gate
 from mainstem.engine.handler_task import HandlerTask, HandlerWork
 from mainstem.engine.keyed_task import KeyedTask, KeyedWork
 from mainstem.engine.pacing import Pacer
 from mainstem.engine.passed import Passed
+from mainstem.engine.small_batch import Sizes, Written, write_here
 from mainstem.engine.spark_errors import flow_error, retold, task_failure
 from mainstem.engine.status import offsets_in
 from mainstem.errors import MainstemError
@@ -68,8 +72,15 @@ Watch = Callable[[Mapping[str, Offsets], Mapping[str, Offsets]], None]
 the batch must not be written."""
 
 _RESULT = pa.schema(
-    [("task", pa.string()), ("rows", pa.int64()), ("wrote", pa.bool_()), ("note", pa.string())]
+    [
+        ("task", pa.string()),
+        ("rows", pa.int64()),
+        ("wrote", pa.bool_()),
+        ("note", pa.string()),
+        ("size", pa.int64()),
+    ]
 )
+_COLUMNS = "task string, rows long, wrote boolean, note string, size long"
 _NEARLY = 1.1
 """Spark divides the limit among partitions, and some have less than their part."""
 _SCAN = "MicroBatchScanExec"
@@ -93,7 +104,7 @@ class Split(StrEnum):
     BY_INPUT = "by input"
     """A task for each partition of the input, or one for all when they are few."""
     BY_STATE = "by state"
-    """A task for each partition of Spark's state."""
+    """A task for each partition of Spark's state, or for each one that the batch was made in."""
     WHOLE = "whole"
     """One task for all."""
 
@@ -160,7 +171,10 @@ class BatchWriter:
         gone: int = 0,
         behind: Sequence[Callable[[Passed], None]] = (),
         pacer: Pacer | None = None,
+        asked: bool = False,
         limit: int = 0,
+        settled: bool = False,
+        sizes: Sizes | None = None,
     ) -> None:
         self._flow = flow
         self._watch = watch
@@ -172,15 +186,24 @@ class BatchWriter:
         self._split = split
         self._making = making
         self.calling = calling
-        self._query: StreamingQuery | None = None
+        self._sizes = sizes
+        """What is known of the size of the batches; None: the driver does not write them."""
+        self._epoch = self._run = ""
+        self._execution: Any = None
+        self._scanned: list[Any] | None = None
+        self._ranges: list[SourceRange] | None = None
+        """Both of the batch that is at work, once they have been asked for."""
         self._started = threading.Event()
         self._last_written: dict[str, int] = {}
         self._first_batch: int | None = None
         self.rows_written = 0
         self._pacer = pacer
+        self._asked = asked
+        """True when the flow says itself how often it has a batch."""
         self._limit = limit
         """As many records a batch has at most; one that has them is not the last."""
         self._stopped = threading.Event()
+        self.gate = Gate(settled=settled)
         self.rested = 0.0
         """How long the last batch took beyond its work."""
         self.failure: MainstemError | None = None
@@ -188,20 +211,27 @@ class BatchWriter:
 
     def attach(self, query: StreamingQuery) -> None:
         """Hands over the query that calls this writer; the first batch waits for it."""
-        self._query = query
+        self._epoch, self._run = str(query.id), str(query.runId)
+        self._execution = query._jsq
+        if hasattr(self._execution, "streamingQuery"):
+            self._execution = self._execution.streamingQuery()
         self._started.set()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Writes one batch; returns when every task has committed."""
         if self._first_batch is None:
             self._first_batch = batch_id
+        self._scanned = self._ranges = None
         began = time.monotonic()
+        self.gate.enter()
+        whole = False
         try:
             self._look_for_losses()
             if self._making is not None:
                 batch = self._making.result(batch, batch_id)
             self._write(batch, batch_id)
             self._go_behind(batch_id)
+            whole = True
         except MainstemError as error:
             # only text gets through Spark to the flow
             raise RuntimeError(task_failure(error)) from None
@@ -211,53 +241,65 @@ class BatchWriter:
             # the thread's stack when it is as long as Spark's own errors are
             raise RuntimeError(retold(error)) from None
         finally:
+            self.gate.leave(whole=whole)
             if self._making is not None:
                 self._making.release()
         if self._pacer is not None:
             seconds = time.monotonic() - began
-            self.rested = self._pacer.rest(self._flow, seconds, behind=self._is_behind())
+            self.rested = self._pacer.rest(
+                self._flow, seconds, behind=self._is_behind(), asked=self._asked
+            )
             self._stopped.wait(self.rested)
 
     def stop(self) -> None:
         """Ends a rest at once: what is to be stopped need not wait for it."""
         self._stopped.set()
+        self.gate.close()
 
     def _is_behind(self) -> bool:
         """True when the batch has as many records as it may have: more are waiting."""
-        count = 0
-        for scan in self._scans():
-            starts, ends = offsets_in(scan.start().json()), offsets_in(scan.end().json())
-            for topic, end in ends.items():
-                start = starts.get(topic, {})
-                count += sum(offset - start.get(p, 0) for p, offset in end.items())
-        return 0 < self._limit <= count * _NEARLY
+        return 0 < self._limit <= self._records() * _NEARLY
 
     def _write(self, batch: DataFrame, batch_id: int) -> None:
         batch, names = self._divide(batch, self._gone if batch_id == self._first_batch else 0)
         if self.calling is not None:
             batch = self.calling.divided(batch)
         crash_point("before_write", self._flow, batch_id)
-        task_function = _task_function(
-            self._connection.to_dict(),
-            self._flow,
-            self._query_id(),
-            self._run_id(),
-            batch_id,
-            self._topic,
-            names,
-            dict(self._last_written),
-            None if self.calling is None else self.calling.work(),
+        self._attached()
+        template = TaskWrite(
+            flow=self._flow,
+            epoch=self._epoch,
+            run=self._run,
+            task="",
+            batch_id=batch_id,
+            topic=self._topic,
+            tokens_topic=COMMITS_TOPIC,
+            previous_batch=None,
             recovering=batch_id == self._first_batch,
+            late=self.calling is not None,
         )
-        columns = "task string, rows long, wrote boolean, note string"
-        results = batch.mapInArrow(task_function, columns).collect()
-        crash_point("after_write", self._flow, batch_id)
-        for result in results:
+        for result in self._written(batch, names, template):
             self.rows_written += result.rows
             if result.wrote:
                 self._last_written[result.task] = batch_id
+
+    def _written(
+        self, batch: DataFrame, names: Sequence[str] | None, template: TaskWrite
+    ) -> Sequence[Written]:
+        """Has the batch written, by the driver or by the tasks."""
+        tasks = _Tasks(template, dict(self._last_written))
+        if self._sizes is not None and self._sizes.fit(self._records()):
+            results = write_here(batch, names, self._connection, tasks.named)
+        else:
+            work = None if self.calling is None else self.calling.work()
+            function = _task_function(self._connection.to_dict(), tasks, names, work)
+            results = [Written._make(row) for row in batch.mapInArrow(function, _COLUMNS).collect()]
+        crash_point("after_write", self._flow, template.batch_id)
+        if self._sizes is not None:
+            self._sizes.saw(self._records(), sum(result.size for result in results))
         if self.calling is not None:
             self.calling.learn([result.note for result in results if result.note is not None])
+        return results
 
     def _divide(self, batch: DataFrame, gone: int) -> tuple[DataFrame, Sequence[str] | None]:
         """The batch as its tasks write it, and their names; None: by the number of the state.
@@ -268,23 +310,15 @@ class BatchWriter:
             return batch, None
         if self._split is Split.WHOLE:
             return batch.repartition(1), ["all"]
-        ranges = self._source_ranges()
-        if gone + sum(r.end - r.start for r in ranges) <= SMALL_BATCH:
+        if gone + self._records() <= SMALL_BATCH:
             return batch.coalesce(1), ["all"]
-        return batch, [r.partition for r in ranges]
+        return batch, [r.partition for r in self._source_ranges()]
 
-    def _query_id(self) -> str:
-        return str(self._attached().id)
-
-    def _run_id(self) -> str:
-        return str(self._attached().runId)
-
-    def _attached(self) -> StreamingQuery:
-        self._started.wait(60)
-        if self._query is None:
+    def _attached(self) -> None:
+        """Waits until the query is known."""
+        if not self._started.wait(60):
             message = "the flow's query was never attached to its writer"
             raise RuntimeError(message)
-        return self._query
 
     def _look_for_losses(self) -> None:
         if self._watch is None:
@@ -314,13 +348,19 @@ class BatchWriter:
             watermark=int(watermark.get()) if watermark.isDefined() else 0,
             dropped=int(state.longMetric(_DROPPED).value()),
             recovering=batch_id == self._first_batch,
-            epoch=self._query_id(),
+            epoch=self._epoch,
         )
         for work in self._behind:
             work(passed)
 
+    def _records(self) -> int:
+        """How many records the batch reads."""
+        return sum(r.end - r.start for r in self._source_ranges())
+
     def _source_ranges(self) -> list[SourceRange]:
         """Input ranges in the order of the batch's tasks, from the plan that runs it."""
+        if self._ranges is not None:
+            return self._ranges
         ranges: list[SourceRange] = []
         for index, scan in enumerate(self._scans()):
             text = scan.inputPartitions().mkString("\n")
@@ -329,20 +369,43 @@ class BatchWriter:
                 # a stream that is read twice, as by UNION ALL with itself, has its tasks twice
                 name = f"{partition}/{index}" if partition in taken else partition
                 ranges.append(SourceRange(name, int(start), int(end)))
+        self._ranges = ranges
         return ranges
 
     def _scans(self) -> list[Any]:
         """The inputs of the plan that runs the batch; one without news is not read."""
-        leaves = self._plan().collectLeaves()
-        found = [leaves.apply(index) for index in range(leaves.size())]
-        return [leaf for leaf in found if leaf.getClass().getSimpleName() == _SCAN]
+        if self._scanned is None:
+            leaves = self._plan().collectLeaves()
+            found = [leaves.apply(index) for index in range(leaves.size())]
+            self._scanned = [leaf for leaf in found if leaf.getClass().getSimpleName() == _SCAN]
+        return self._scanned
 
     def _plan(self) -> Any:
         """The plan that runs the batch."""
-        execution: Any = self._attached()._jsq
-        if hasattr(execution, "streamingQuery"):
-            execution = execution.streamingQuery()
-        return execution.lastExecution().executedPlan()
+        self._attached()
+        return self._execution.lastExecution().executedPlan()
+
+
+def write_whole(rows: DataFrame, connection: Connection, flow: str, task: str, topic: str) -> int:
+    """Writes keys and values to a topic in one transaction, outside of any batch; says how many.
+
+    A second call ends what an earlier one with the same flow and task may have left.
+    """
+    run = str(uuid.uuid4())
+    template = TaskWrite(
+        flow=flow,
+        epoch=run,
+        run=run,
+        task="",
+        batch_id=0,
+        topic=topic,
+        tokens_topic=COMMITS_TOPIC,
+        previous_batch=None,
+        recovering=False,
+    )
+    write = _task_function(connection.to_dict(), _Tasks(template, {}), [task], None)
+    one = rows.select("key", "value").repartition(1)
+    return sum(row.rows for row in one.mapInArrow(write, _COLUMNS).collect())
 
 
 def _nodes(plan: Any) -> Iterator[Any]:
@@ -352,18 +415,23 @@ def _nodes(plan: Any) -> Iterator[Any]:
         yield from _nodes(children.apply(index))
 
 
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """The writes of a batch's tasks, but for their names."""
+
+    template: TaskWrite
+    last_written: Mapping[str, int]
+
+    def named(self, name: str) -> TaskWrite:
+        """What the task of that name has to write."""
+        return replace(self.template, task=name, previous_batch=self.last_written.get(name))
+
+
 def _task_function(
     connection: Mapping[str, Any],
-    flow: str,
-    epoch: str,
-    run: str,
-    batch_id: int,
-    topic: str,
+    tasks: _Tasks,
     names: Sequence[str] | None,
-    last_written: dict[str, int],
     work: KeyedWork | HandlerWork | None,
-    *,
-    recovering: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What each task runs; holds plain values only, so that it travels to the workers."""
 
@@ -372,18 +440,7 @@ def _task_function(
         context = TaskContext.get()
         number = context.partitionId() if context is not None else 0
         name = names[number] if names is not None else f"state-{number}"
-        task = TaskWrite(
-            flow=flow,
-            epoch=epoch,
-            run=run,
-            task=name,
-            batch_id=batch_id,
-            topic=topic,
-            tokens_topic=COMMITS_TOPIC,
-            previous_batch=last_written.get(name),
-            recovering=recovering,
-            late=work is not None,
-        )
+        task = tasks.named(name)
         made: KeyedTask | HandlerTask | PlainTask
         made = PlainTask() if work is None else work.task(task, number)
         try:
@@ -392,8 +449,9 @@ def _task_function(
         except MainstemError as error:
             # only text gets through Spark to the driver
             raise RuntimeError(task_failure(error)) from None
-        row = {"task": name, "rows": made.made, "wrote": result.wrote, "note": note}
-        yield pa.RecordBatch.from_pylist([row], schema=_RESULT)
+        size = made.size if isinstance(made, PlainTask) else 0
+        row = Written(name, made.made, result.wrote, note, size)
+        yield pa.RecordBatch.from_pylist([row._asdict()], schema=_RESULT)
 
     return write
 
@@ -402,10 +460,12 @@ class PlainTask:
     """A task whose input are the records themselves: key and value."""
 
     made = 0
+    size = 0
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
         """The records."""
         for batch in batches:
+            self.size += batch.nbytes
             yield Rows(None, batch.column(0).to_pylist(), batch.column(1).to_pylist())
 
     def done(self, result: TaskResult) -> str | None:

@@ -13,6 +13,7 @@ from mainstem import __version__
 from mainstem.gateway import problems
 from mainstem.gateway.front import Front
 from mainstem.gateway.routes import (
+    backfills,
     health,
     objects,
     page,
@@ -56,7 +57,9 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     app.state.services = services
     problems.install(app)
     app.router.routes.insert(0, tables.LOOKUP)
-    for part in (sql, subscribe, objects, plan, streams, topics, quarantine, status, health, page):
+    for part in (
+        sql, subscribe, objects, backfills, plan, streams, topics, quarantine, status, health, page,
+    ):  # fmt: skip
         app.include_router(part.router)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return Front(app, services.metrics, hosts)

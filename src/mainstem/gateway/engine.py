@@ -33,6 +33,8 @@ class History:
     columns: list[dict[str, str]]
     rows: list[list[Any]]
     truncated: bool
+    read: list[dict[str, Any]]
+    """How many records of each stream were read, of how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,12 @@ class Engine:
         payload = {"definition": _dump(definition), "inputs": [_dump(d) for d in inputs]}
         reply = self._caller.call("analyse", payload, _ANALYSE_SECONDS)
         return tuple(Column(c["name"], c["type"]) for c in reply["columns"])
+
+    def inspect(self, definition: Definition, inputs: Sequence[Definition]) -> Query:
+        """The query that is a Python function, with what only its plan tells."""
+        payload = {"definition": _dump(definition), "inputs": [_dump(d) for d in inputs]}
+        reply = self._caller.call("inspect", payload, _ANALYSE_SECONDS)
+        return _QUERY.validate_python(reply["query"])
 
     def explain(self, definition: Definition, inputs: Sequence[Definition]) -> dict[str, Any]:
         """Lane, reasons, kind and Spark's plan of a flow."""
@@ -110,21 +118,30 @@ class Engine:
     def history(
         self, query: Query, inputs: Sequence[Definition], max_rows: int, timeout: float
     ) -> History:
-        """Run a query over the whole log of its streams."""
+        """Run a query over the log of its streams, as much of it as the query can see."""
         payload = {
             "query": _QUERY.dump_python(query, mode="json"),
             "inputs": [_dump(d) for d in inputs],
             "max_rows": max_rows,
             "timeout": timeout,
         }
-        answer = History([], [], truncated=False)
+        answer = History([], [], truncated=False, read=[])
         for chunk in self._caller.stream("history", payload, timeout + _PATIENCE_SECONDS):
             if "columns" in chunk:
                 answer = replace(answer, columns=chunk["columns"])
             answer.rows.extend(chunk.get("rows", ()))
-            if chunk.get("truncated"):
-                answer = replace(answer, truncated=True)
+            if "done" in chunk:
+                answer = replace(answer, truncated=chunk["truncated"], read=chunk["read"])
         return answer
+
+    def extent(self, query: Query, inputs: Sequence[Definition]) -> list[dict[str, Any]]:
+        """How many records of each stream a query over history would read, of how many."""
+        payload = {
+            "query": _QUERY.dump_python(query, mode="json"),
+            "inputs": [_dump(d) for d in inputs],
+        }
+        read: list[dict[str, Any]] = self._caller.call("extent", payload, _ANALYSE_SECONDS)["read"]
+        return read
 
 
 def _dump(definition: Definition) -> Any:

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from mainstem.catalog.entry import Catalog
 from mainstem.config import Settings
 from mainstem.errors import MainstemError
+from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.metrics import Metrics
@@ -96,9 +97,11 @@ class Services:
         self.push = Push(
             setup.connection, self.admin, self.readers, lambda name: self.catalog().get(name)
         )
+        executor = LogExecutor(self.admin, self._store, settings.kafka)
+        self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
             self._store,
-            LogExecutor(self.admin, self._store, settings.kafka),
+            executor,
             self.engine,
             LogFactsReader(self.admin),
             target=f"{settings.name} ({setup.connection.servers})",
@@ -111,6 +114,7 @@ class Services:
         self.statements = Statements(
             catalog=self.catalog,
             changes=self.changes,
+            backfills=self.backfills,
             engine=self.engine,
             writer=self.writer,
             admin=self.admin,

@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mainstem.catalog.backfill import BEGINNING
 from mainstem.catalog.entry import Catalog, Entry
+from mainstem.definitions.bounds import bounds
 from mainstem.definitions.model import (
     ApplyLate,
     Create,
@@ -26,12 +28,14 @@ from mainstem.definitions.model import (
     Resume,
     Select,
     Show,
+    StartBackfill,
     Statement,
 )
 from mainstem.definitions.parse import parse_one
 from mainstem.definitions.resolve import classify
 from mainstem.definitions.to_postgres import to_postgres
 from mainstem.errors import MainstemError
+from mainstem.gateway.backfills import SHOWN, Backfills
 from mainstem.gateway.changes import Changes, Done, plan_text, unknown
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.waiting import why_open
@@ -53,6 +57,7 @@ class Statements:
         *,
         catalog: Callable[[], Catalog],
         changes: Changes,
+        backfills: Backfills,
         engine: Engine,
         writer: Writer,
         admin: Admin,
@@ -63,6 +68,7 @@ class Statements:
     ) -> None:
         self._catalog = catalog
         self._changes = changes
+        self._backfills = backfills
         self._engine = engine
         self._writer = writer
         self._admin = admin
@@ -95,6 +101,13 @@ class Statements:
                     raise error.at(location) from None
             case ApplyLate(name, location):
                 return self._apply_late(self._entry(name, location), location)
+            case StartBackfill(name, location):
+                try:
+                    told = self._backfills.start(name, statement.since or BEGINNING, statement.rate)
+                except MainstemError as error:
+                    raise error.at(location) from None
+                reads = f"{_count(told['records'], 'record')}, from {told['since']}"
+                return _message(f"backfill of {told['name']} begins: it reads {reads}", told)
             case InsertValues():
                 return self._insert(statement)
             case Show(what):
@@ -141,6 +154,8 @@ class Statements:
                 "rows": answer.rows,
                 "truncated": answer.truncated,
                 "freshness": None,
+                "read": answer.read,
+                "note": f"read {_extent(answer.read)}",
             }
         )
 
@@ -207,6 +222,9 @@ class Statements:
                 return _rows(("name", "partitions", "replication_factor"), found)
             case Listing.FLOWS:
                 return self._show_flows(catalog)
+            case Listing.BACKFILLS:
+                rows = [[one[name] for name in SHOWN] for one in self._backfills.all()]
+                return _rows(SHOWN, rows)
             case Listing.FUNCTIONS:
                 functions = [f for _, f in sorted(catalog.functions.items())]
                 rows = [[f.name, f.flavour.value, f.signature, str(f.location)] for f in functions]
@@ -289,7 +307,13 @@ class Statements:
             case "push":
                 how = f"push query: changes of {inputs}, from the log"
             case "history":
-                how = f"history query: Spark reads all of {inputs} in the log"
+                read = self._engine.extent(select.query, list(definitions.values()))
+                bounded = bounds(select.query)
+                lines = [f"history query: Spark reads {_extent(read)} in the log"]
+                for name, mentions in bounded.items():
+                    told = " or ".join(" and ".join(map(str, mention)) for mention in mentions)
+                    lines.append(f"  of {definitions[name].name}: {told}")
+                return _message("\n".join(lines), {"class": kind, "read": read})
         return _message(how, {"class": kind})
 
     def _entry(self, name: str, location: Any) -> Entry:
@@ -359,6 +383,13 @@ def _done(done: Done) -> dict[str, Any]:
     if done.plan is not None:
         detail = {"plan": plan_text(done.plan), "revision": done.plan.revision}
     return _message(done.message, detail)
+
+
+def _extent(read: Sequence[Mapping[str, Any]]) -> str:
+    """`5 of 100 records of clicks`, for each stream."""
+    return ", ".join(
+        f"{r['records']:,} of {_count(r['of'], 'record')} of {r['stream']}" for r in read
+    )
 
 
 def _count(number: int, what: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.late import WindowSteps, window_steps
 from mainstem.definitions.model import Definition, Kind
 from mainstem.definitions.options import milliseconds
@@ -22,7 +23,10 @@ def why_open(
     `now` is the clock's time, for which the silence of a stream is told.
     """
     timed = [s for s in inputs if s.kind is Kind.STREAM and s.watermark is not None]
-    if not timed or not keeps_state(definition, inputs):
+    query = definition.query
+    if not timed or query is None or not keeps_state(definition, inputs):
+        return []
+    if count_window_of(query) is not None:  # it waits for events, whatever their time
         return []
     said = str(status.get("watermark") or "")
     watermark = None if not said or said.startswith(_NONE) else _milliseconds(said)

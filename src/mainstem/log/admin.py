@@ -239,6 +239,19 @@ class Admin:
         found = self._offsets(topic, OffsetSpec.for_timestamp(timestamp_ms))
         return {p: offset if offset >= 0 else ends[p] for p, offset in found.items()}
 
+    def all_offsets_at(
+        self, timestamp_ms: int, ends: Mapping[str, Offsets]
+    ) -> dict[str, dict[int, int]]:
+        """The first offsets with that time or a later one, by topic; where there is none, the end.
+
+        `ends` are those of all topics that are asked about, taken before.
+        """
+        found = self._offsets_of_all(ends, OffsetSpec.for_timestamp(timestamp_ms))
+        return {
+            topic: {p: at if at >= 0 else ends[topic].get(p, 0) for p, at in offsets.items()}
+            for topic, offsets in found.items()
+        }
+
     # -- groups
 
     def groups(self) -> list[str]:

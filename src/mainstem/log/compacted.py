@@ -61,6 +61,7 @@ class StateLog(Generic[V]):
         self._values: dict[str, V] = {}
         self._offset = 0
         self._announced = 0
+        self._revision = 0
         self._moved = threading.Condition()
         self._groups = ChangeGroups()
         self._stop = threading.Event()
@@ -88,6 +89,7 @@ class StateLog(Generic[V]):
         for group in self._groups.rest():
             self._apply_group(group)
         self._advance(end)
+        self._revision = end
         self._follower = threading.Thread(
             target=self._follow, name=f"mainstem-follow-{self._topic}", daemon=True
         )
@@ -116,9 +118,12 @@ class StateLog(Generic[V]):
             return dict(self._values)
 
     def snapshot(self) -> tuple[dict[str, V], int]:
-        """All keys and values, and the offset that they belong to."""
+        """All keys and values, and an offset that stands for them until the next change.
+
+        `offset` moves on behind the marker of a transaction, too, some time after its records.
+        """
         with self._moved:
-            return dict(self._values), self._offset
+            return dict(self._values), self._revision
 
     @property
     def offset(self) -> int:
@@ -259,7 +264,7 @@ class StateLog(Generic[V]):
                     self._values.pop(key, None)
                 else:
                     self._values[key] = value
-            self._offset = records[-1].offset + 1
+            self._offset = self._revision = records[-1].offset + 1
         if self._on_change is not None:
             for key, value in changes:
                 self._call(self._on_change, key, value)

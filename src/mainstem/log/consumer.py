@@ -13,6 +13,8 @@ from mainstem.log.errors import is_transient, translate, unreachable
 from mainstem.vocabulary import Offsets, Record
 
 _NO_GROUP = "mainstem.reader"  # librdkafka wants a name even when nothing is committed
+_ALONE_SECONDS = 5.0
+"""How long a client may look for a broker before a new one does (confluentinc/librdkafka#5301)."""
 
 
 class Reader:
@@ -31,13 +33,14 @@ class Reader:
     ) -> None:
         self._connection = connection
         self._positions: dict[tuple[str, int], int] = {}
-        self._consumer = Consumer(
-            connection.consumer(
-                {"group.id": _NO_GROUP, "auto.offset.reset": "earliest"},
-                tuning,
-                committed=committed,
-            )
-        )
+        settings = {
+            "group.id": _NO_GROUP,
+            "auto.offset.reset": "earliest",
+            "error_cb": self._note,
+        }
+        self._settings = connection.consumer(settings, tuning, committed=committed)
+        self._alone_since: float | None = None
+        self._consumer = Consumer(self._settings)
         for topic, offsets in positions.items():
             self.add(topic, offsets)
 
@@ -45,13 +48,13 @@ class Reader:
         """The next records as soon as there are some; none when nothing comes until `timeout`."""
         deadline = time.monotonic() + timeout
         while True:
-            records = self._take(_next(self._consumer, max_records, deadline))
+            records = self._step(max_records, deadline)
             if records or time.monotonic() >= deadline:
                 return records
 
     def step(self, max_records: int, timeout: float) -> list[Record]:
         """As `poll`, but returns, without records, also when only a position has moved."""
-        return self._take(_next(self._consumer, max_records, time.monotonic() + timeout))
+        return self._step(max_records, time.monotonic() + timeout)
 
     def positions(self) -> dict[str, dict[int, int]]:
         """The next offset to read, by topic and partition.
@@ -87,12 +90,31 @@ class Reader:
         """End; safe to call twice."""
         self._consumer.close()
 
+    def _step(self, max_records: int, deadline: float) -> list[Record]:
+        alone = self._alone_since
+        if alone is not None and time.monotonic() - alone > _ALONE_SECONDS:
+            self._begin_anew()
+        return self._take(_next(self._consumer, max_records, deadline))
+
+    def _note(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._alone_since = self._alone_since or time.monotonic()
+
+    def _begin_anew(self) -> None:
+        """Go on with a new client: one that saw no broker for a moment may never find one again."""
+        self._consumer.close()
+        self._consumer = Consumer(self._settings)
+        self._alone_since = None
+        self._consumer.assign([TopicPartition(t, p, o) for (t, p), o in self._positions.items()])
+
     def _take(self, messages: list[Message]) -> list[Record]:
         records = []
         positions = self._positions
         for message in messages:
             place = (message.topic() or "", message.partition() or 0)
             error = message.error()
+            if error is None or error.code() == KafkaError._PARTITION_EOF:
+                self._alone_since = None
             if error is None:
                 if place in positions:  # may be queued from before a `remove`
                     record = to_record(message)

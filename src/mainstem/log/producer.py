@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Producer as KafkaProducer
 
 from mainstem.log import transactions
@@ -55,8 +55,9 @@ class Producer:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._producer = self._open()
         self._broken = False
+        self._alone = False
+        self._producer = self._open()
         self._mending = threading.Lock()
         self._stop = threading.Event()
         self._poller = threading.Thread(target=self._poll, name="mainstem-producer", daemon=True)
@@ -83,6 +84,7 @@ class Producer:
         for record in batch:
             self._produce(record.topic or topic, record, deliveries, deadline)
         if not deliveries.wait(len(batch), max(0.0, deadline - time.monotonic())):
+            self._alone = True
             raise unreachable(self._connection.servers)
         failure = deliveries.failures.cause()
         if failure is not None:
@@ -99,13 +101,23 @@ class Producer:
         self._poller.join(5)
 
     def _open(self) -> KafkaProducer:
-        return KafkaProducer(self._connection.producer({}, _TUNING))
+        return KafkaProducer(self._connection.producer({"error_cb": self._note}, _TUNING))
+
+    def _note(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._alone = True
 
     def _mend(self) -> None:
-        """Replace a client after an error that it cannot recover from by itself."""
+        """Replace a client that does not recover by itself.
+
+        That is one with a fatal error, and one that has lost all brokers, as soon as nothing waits
+        in it: when it saw none for a moment, it may never find one again
+        (confluentinc/librdkafka#5301).
+        """
         with self._mending:
-            if self._broken:
-                self._producer, self._broken = self._open(), False
+            if self._broken or (self._alone and not len(self._producer)):
+                self._broken = self._alone = False
+                self._producer = self._open()
 
     def _produce(
         self, topic: str, record: Outgoing, deliveries: Deliveries, deadline: float

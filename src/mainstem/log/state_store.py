@@ -6,11 +6,13 @@ behind, or lost: `catch_up` reads what it misses. It never runs ahead, because c
 only after their transaction was committed.
 
 Keys are texts that stand for the key; a value is what the function keeps for it. `due` is when the
-key's timer rings, in microseconds. In the log a value is `due|state`, either part possibly empty.
+key's timer rings, in microseconds, `named` when others ring that have names. In the log a value is
+`due|state`, either part possibly empty; with names, `due` is a JSON object of all timers.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -31,7 +33,8 @@ _KEEP_POSITION_EVERY = 50
 _KEYS_AT_ONCE = 500
 """One statement for many keys: to ask for each alone takes five times as long."""
 _TABLES = """
-CREATE TABLE IF NOT EXISTS state (key BLOB PRIMARY KEY, value BLOB, due INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS state (
+  key BLOB PRIMARY KEY, value BLOB, due INTEGER, timers BLOB) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS timers ON state (due) WHERE due IS NOT NULL;
 CREATE TABLE IF NOT EXISTS facts (
   one INTEGER PRIMARY KEY CHECK (one = 1), epoch TEXT, version INTEGER, batch INTEGER,
@@ -44,25 +47,49 @@ class Kept(NamedTuple):
 
     value: bytes | None = None
     due: int | None = None
+    named: tuple[tuple[str, int], ...] = ()
+    """In the order of the names."""
 
     @property
     def empty(self) -> bool:
         """True when nothing is to be kept any more."""
-        return self.value is None and self.due is None
+        return self.value is None and self.due is None and not self.named
+
+    @property
+    def next_due(self) -> int | None:
+        """When the first of the timers rings."""
+        times = [time for _, time in self.named]
+        return min([*times, *([] if self.due is None else [self.due])], default=None)
+
+    @property
+    def timers(self) -> bytes:
+        """All timers as the changelog has them."""
+        if not self.named:
+            return b"" if self.due is None else b"%d" % self.due
+        times = dict(self.named) if self.due is None else {"": self.due, **dict(self.named)}
+        return json.dumps(times).replace("|", "\\u007c").encode()
 
     def to_record(self) -> bytes | None:
         """The value in the changelog; None deletes."""
         if self.empty:
             return None
-        return b"%s|%s" % (b"" if self.due is None else b"%d" % self.due, self.value or b"")
+        return b"%s|%s" % (self.timers, self.value or b"")
 
     @staticmethod
     def from_record(record: bytes | None) -> Kept:
         """What a value of the changelog says."""
         if record is None:
             return Kept()
-        due, _, value = record.partition(b"|")
-        return Kept(value or None, int(due) if due else None)
+        timers, _, value = record.partition(b"|")
+        return Kept.of(value or None, timers)
+
+    @staticmethod
+    def of(value: bytes | None, timers: bytes) -> Kept:
+        """A value, and timers as the changelog has them."""
+        if not timers.startswith(b"{"):
+            return Kept(value, int(timers) if timers else None)
+        times = json.loads(timers)
+        return Kept(value, times.pop("", None), tuple(sorted(times.items())))
 
 
 Changes = Mapping[bytes, Kept]
@@ -150,14 +177,14 @@ class StateStore:
             some = keys[start : start + _KEYS_AT_ONCE]
             marks = ",".join("?" * len(some))
             rows = self._database.execute(
-                f"SELECT key, value, due FROM state WHERE key IN ({marks})",  # noqa: S608
+                f"SELECT key, value, timers FROM state WHERE key IN ({marks})",  # noqa: S608
                 some,
             )
-            found.update((key, Kept(value, due)) for key, value, due in rows)
+            found.update((key, Kept.of(value, timers)) for key, value, timers in rows)
         return found
 
     def due(self, until: int) -> list[bytes]:
-        """The keys whose timers ring up to a time, the earliest first."""
+        """The keys of which a timer rings up to a time, the earliest first."""
         rows = self._database.execute(
             "SELECT key FROM state WHERE due <= ? ORDER BY due, key", (until,)
         )
@@ -238,9 +265,11 @@ class StateStore:
     def _write(self, changes: Changes) -> None:
         gone = [(key,) for key, kept in changes.items() if kept.empty]
         there: Iterable[tuple[Any, ...]] = (
-            (key, kept.value, kept.due) for key, kept in changes.items() if not kept.empty
+            (key, kept.value, kept.next_due, kept.timers)
+            for key, kept in changes.items()
+            if not kept.empty
         )
-        self._database.executemany("REPLACE INTO state VALUES (?, ?, ?)", there)
+        self._database.executemany("REPLACE INTO state VALUES (?, ?, ?, ?)", there)
         self._database.executemany("DELETE FROM state WHERE key = ?", gone)
 
     def _one(self, query: str, *values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The exactly-once write of one task of a micro-batch; runs inside a Python worker of Spark.
+"""The exactly-once write of one task of a micro-batch; runs in a Python worker or the driver.
 
 Each task of a flow owns the transactional id `mainstem.{flow}.{task}`. Its rows and a commit token
 (flow and task -> batch id) go into one Kafka transaction, so a batch that is run again can tell
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +37,7 @@ _TUNING = {
     "queue.buffering.max.messages": 500_000,
     "queue.buffering.max.kbytes": 256 * 1024,
 }
-_CACHE_SIZE = 64
+_CACHE_SIZE = 256
 # Brokers forget a producer that is silent for long (a day by default); long before that, a new one
 # costs next to nothing.
 _CACHE_SECONDS = 600.0
@@ -330,6 +331,7 @@ class _Held:
 
 
 _kept: OrderedDict[tuple[int, str, str], _Held] = OrderedDict()
+_kept_lock = threading.Lock()
 
 
 def _take_kept(connection: Connection, task: TaskWrite) -> _Held | None:
@@ -337,7 +339,8 @@ def _take_kept(connection: Connection, task: TaskWrite) -> _Held | None:
 
     It is taken out, so that a producer with which something went wrong is never kept.
     """
-    held = _kept.pop(_place(connection, task), None)
+    with _kept_lock:
+        held = _kept.pop(_place(connection, task), None)
     if held is None or (held.run, held.batch) != (task.run, task.previous_batch):
         return None
     return held if time.monotonic() - held.used_at < _CACHE_SECONDS else None
@@ -346,9 +349,12 @@ def _take_kept(connection: Connection, task: TaskWrite) -> _Held | None:
 def _keep(connection: Connection, task: TaskWrite, held: _Held) -> None:
     held.run, held.batch = task.run, task.batch_id
     held.used_at = time.monotonic()
-    _kept[_place(connection, task)] = held
-    if len(_kept) > _CACHE_SIZE:
-        _kept.popitem(last=False)
+    dropped = []  # librdkafka takes a moment to close a producer that is freed
+    with _kept_lock:
+        _kept[_place(connection, task)] = held
+        oldest = held.used_at - _CACHE_SECONDS
+        while len(_kept) > _CACHE_SIZE or next(iter(_kept.values())).used_at < oldest:
+            dropped.append(_kept.popitem(last=False))
 
 
 def _place(connection: Connection, task: TaskWrite) -> tuple[int, str, str]:

@@ -9,6 +9,9 @@ A file is a list of cases:
       functions: |                             # the text of functions/case.py
         from mainstem import function
         ...
+      python: |                                # the text of pipeline/case.py
+        from mainstem import stream, table
+        ...
       events:
         - s: {id: 1, amount: 5}
         - s: {id: 2, amount: 50}
@@ -22,7 +25,7 @@ A file is a list of cases:
             CREATE STREAM big AS SELECT id FROM s WHERE amount > 20;
         - project: |                           # the same, and what is missing in it is dropped
             CREATE STREAM s (id BIGINT, amount INT) WITH (key = 'id');
-        - {apply: ..., functions: ...}           # both take functions, too; without, they stay
+        - {apply: ..., functions: ..., python: ...}  # both take Python; functions stay without
       rows:
         big: [{id: 2, amount: 50}]             # a stream: in any order; a table: its present rows
       keys:
@@ -95,6 +98,7 @@ class Case:
     name: str
     sql: str
     functions: str | None = None
+    python: str | None = None
     events: Sequence[Any] = ()
     rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     keys: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
@@ -184,7 +188,7 @@ def run_case(case: Case, driver: Driver, pieces: random.Random | None = None) ->
 
 def _play(case: Case, driver: Driver) -> Plan:
     """Applies the definitions, lets the events happen; returns the plan of the last apply."""
-    plan = driver.apply(case.sql, functions=case.functions)
+    plan = driver.apply(case.sql, functions=case.functions, python=case.python)
     waiting: list[Event] = []
     for item in _cut(case.events, driver):
         if item != "run" and not _STEPS & set(item):
@@ -196,9 +200,9 @@ def _play(case: Case, driver: Driver) -> Plan:
             case "run":
                 driver.run()
             case {"apply": sql}:
-                plan = driver.apply(sql, functions=item.get("functions"))
+                plan = driver.apply(sql, **_python_of(item))
             case {"project": sql}:
-                plan = driver.apply(sql, functions=item.get("functions"), drop_missing=True)
+                plan = driver.apply(sql, **_python_of(item), drop_missing=True)
             case {"delete_topic": topic}:
                 driver.delete_topic(topic)
             case {"apply_late": name}:
@@ -211,6 +215,10 @@ def _play(case: Case, driver: Driver) -> Plan:
     if case.has_data:
         driver.run()
     return plan
+
+
+def _python_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"functions": item.get("functions"), "python": item.get("python")}
 
 
 def _cut(events: Sequence[Any], driver: Driver) -> Sequence[Any]:

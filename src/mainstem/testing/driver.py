@@ -71,6 +71,8 @@ _LONGEST_RUN_SECONDS = 900
 _LONGEST_WAIT_SECONDS = 120
 _AT_ONCE = 4
 _MOST_PIECES = 3
+_KEPT = {"retention.ms": "-1"}
+"""Records of a case may have any time, and stay however old that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +130,24 @@ class Driver:
             self.clock,
         )
 
-    def apply(self, sql: str, *, functions: str | None = None, drop_missing: bool = False) -> Plan:
-        """Plans and applies the CREATE statements of a text, and the Python `functions` of another.
+    def apply(
+        self,
+        sql: str,
+        *,
+        functions: str | None = None,
+        python: str | None = None,
+        drop_missing: bool = False,
+    ) -> Plan:
+        """Plans and applies the CREATE statements of a text, and what Python texts hold.
 
-        Without `functions` those that are there stay. With `drop_missing` the texts are the whole
-        project, as for `mainstem apply`: what is not in them is dropped.
+        `functions` is a file of `functions/`, `python` one of `pipeline/`. Without `functions`
+        those that are there stay. With `drop_missing` the texts are the whole project, as for
+        `mainstem apply`: what is not in them is dropped.
         """
         known = dict(self.catalog.functions)
         texts = [("case.sql", sql)]
+        if python is not None:
+            texts.append(("pipeline/case.py", python))
         if functions is not None:
             texts.append(("functions/case.py", functions))
             known = load_functions(texts)
@@ -404,17 +416,24 @@ class Driver:
         reply = next(iter(self._answers("analyse", payload)))
         return tuple(Column(c["name"], c["type"]) for c in reply["columns"])
 
+    def inspect(self, definition: Definition, inputs: Sequence[Definition]) -> Query:
+        """What the plan of a Python function tells, by the engine."""
+        payload = {"definition": _dump(definition), "inputs": [_dump(i) for i in inputs]}
+        reply = next(iter(self._answers("inspect", payload)))
+        return TypeAdapter(Query).validate_python(reply["query"])
+
     def _keep(self, entry: Entry) -> None:
         definition = entry.definition
         if not _wildcard(entry):
-            config = {"cleanup.policy": "compact,delete"} if definition.kind is Kind.TABLE else {}
+            policy = "compact,delete" if definition.kind is Kind.TABLE else "delete"
+            config = {"cleanup.policy": policy, **_KEPT}
             spec = TopicSpec(definition.topic, definition.partitions or self.partitions, 1, config)
             self.admin.ensure_topic(spec)
         self.catalog = replace(self.catalog.with_entry(entry), revision=self.catalog.revision + 1)
 
     def _make_topic(self, name: str) -> str:
         topic = self.prefix + name
-        self.admin.ensure_topic(TopicSpec(topic, self.partitions, 1))
+        self.admin.ensure_topic(TopicSpec(topic, self.partitions, 1, _KEPT))
         self._topics.add(topic)
         return topic
 

@@ -34,7 +34,6 @@ from mainstem.log.consumer import Reader
 from mainstem.testing.waiting import eventually
 
 _WORKERS = "mainstem.engine.daemon"
-_JAVA_OPTIONS = "JDK_JAVA_OPTIONS"
 _CRASH_SECONDS = 180.0
 _READY_SECONDS = 180.0
 
@@ -53,17 +52,15 @@ def faulty_stack(project: Project) -> Iterator[Faults]:
     """A running stack whose processes can be made to die.
 
     Restarts come at once: the growing pauses of the supervisor are for a server that dies of
-    itself again and again, and would only make tests slow. For the same reason Java compiles
-    quickly rather than well: most of a restart is its compiler's work.
+    itself again and again, and would only make tests slow.
     """
     armed = project.folder / "armed"
     pause = supervise.LONGEST_PAUSE
     supervise.LONGEST_PAUSE = supervise.FIRST_PAUSE
     faults = Faults(armed)
-    java = f"{os.environ.get(_JAVA_OPTIONS, '')} -XX:TieredStopAtLevel=1"
     try:
         with (
-            _environment({VARIABLE: f"@{armed}", _JAVA_OPTIONS: java.strip()}),
+            _environment({VARIABLE: f"@{armed}"}),
             Stack(project, listener=faults.note) as stack,
         ):
             faults.stack = stack

@@ -1,7 +1,8 @@
 """Fixtures for pytest: one broker, one PostgreSQL and one Spark session a run, shared by all tests.
 
 Use them with `pytest_plugins = ["mainstem.testing.fixtures"]` in a project's `conftest.py`.
-Imports are inside, so that tests without servers start at once.
+Imports are inside, so that tests without servers start at once. All Java of the run compiles
+quickly rather than well: nothing in it lives long enough for the better code to pay.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from mainstem.log.connection import Connection
     from mainstem.log.producer import Producer
     from mainstem.testing.driver import Driver
+
+
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 
 @pytest.fixture(scope="session")

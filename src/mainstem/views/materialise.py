@@ -355,7 +355,7 @@ def _why_rebuild(entry: Entry, stored: StoredView | None, ends: TopicEnds) -> st
     if stored is None:
         return None
     definition = entry.definition
-    if stored.generation != entry.generation:
+    if stored.generation != entry.served_generation:
         return "a new generation"
     if (stored.topic, stored.key, stored.derived) != (
         definition.topic,

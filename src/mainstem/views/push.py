@@ -219,7 +219,7 @@ class _Run:
         """Set the offsets to go on from, unless a snapshot has to say them."""
         wanted, token = self._wanted, self._wanted.after
         if token is not None:
-            if token.name != self._entry.name or token.generation != self._entry.generation:
+            if token.name != self._entry.name or token.generation != self._entry.served_generation:
                 raise MainstemError(
                     "RESUME_TOKEN_INVALID", problem="what it belongs to was rebuilt or is another"
                 )
@@ -384,7 +384,7 @@ class _Run:
         now = self._push._current(self._entry.name)
         if now is None:
             raise MainstemError("UNKNOWN_RELATION", name=self._entry.name, suggestion="")
-        if now.generation != self._entry.generation:
+        if now.served_generation != self._entry.served_generation:
             raise MainstemError("RESUME_TOKEN_INVALID", problem="the object was rebuilt")
 
     async def _check_gap(self, records: list[Record]) -> None:
@@ -411,7 +411,7 @@ class _Run:
         return self._wanted.limit is not None and self._sent >= self._wanted.limit
 
     def _token(self) -> str:
-        return Token(self._entry.name, self._entry.generation, self._offsets).encode()
+        return Token(self._entry.name, self._entry.served_generation, self._offsets).encode()
 
     def _event(self, change: Change) -> Event:
         self._sent += 1

@@ -167,7 +167,7 @@ class ViewStore:
                 " VALUES ($1, $2, $3, $4, $5, $6, $7)",
                 [
                     definition.name,
-                    entry.generation,
+                    entry.served_generation,
                     definition.topic,
                     _columns_json(definition.columns),
                     json.dumps(definition.key),

@@ -46,6 +46,12 @@ TOLD = [
         "CREATE TABLE t AS SELECT count(*) AS n, session_window.start FROM a"
         " GROUP BY session_window(at, '1 hour') EMIT FINAL",
     ),
+    (
+        "stateful",
+        "up to 9 records of each key are kept, for ever",
+        "CREATE TABLE t AS SELECT id, count_window.end, count(*) AS n FROM a"
+        " GROUP BY id, count_window(10, 1)",
+    ),
     ("stateful", "is deleted", f"CREATE TABLE t AS SELECT {WINDOW} HAVING count(*) > 1"),
     ("stateful", "written once", f"CREATE TABLE t AS SELECT {WINDOW} EMIT FINAL"),
     ("stateful", "cannot run in real time: EMIT", f"CREATE TABLE t AS SELECT {WINDOW} EMIT FINAL"),

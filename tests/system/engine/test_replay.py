@@ -28,6 +28,8 @@ FLOWS = {
     "having": "CREATE TABLE t AS SELECT id, count(*) AS n FROM a GROUP BY id HAVING id % 2 = 1;",
     "final": "CREATE STREAM t AS SELECT window.start, count(*) AS n FROM a"
     " GROUP BY window(at, '1 minute') EMIT FINAL;",
+    "count window": "CREATE TABLE t AS SELECT id, count_window.start AS first, count(*) AS n FROM a"
+    " GROUP BY id, count_window(2);",
     "distinct": "CREATE STREAM t AS SELECT DISTINCT id FROM a;",
 }
 

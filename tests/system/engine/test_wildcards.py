@@ -167,7 +167,7 @@ def test_a_large_batch_of_many_topics_is_replayed_exactly_once(
     plain = writer._task_function
 
     def broken(*arguments: Any, **more: Any) -> Callable[[Any], Iterator[Any]]:
-        names = arguments[6]
+        names = arguments[2]
         task = plain(*arguments, **more)
 
         def run(batches: Any) -> Iterator[Any]:

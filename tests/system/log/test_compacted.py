@@ -112,6 +112,16 @@ def test_replace_with_an_old_offset_is_stale(state: Make) -> None:
     assert two.items() == {"a": 3}
 
 
+def test_a_snapshot_keeps_its_offset_until_the_next_change(state: Make) -> None:
+    """Whoever decides upon it twice decides the same, though the marker comes in between."""
+    log = state()
+    behind = log.replace({"a": 1}, log.offset)
+    assert log.snapshot() == ({"a": 1}, behind)
+    log.wait_for(behind + 1)
+    assert log.snapshot() == ({"a": 1}, behind)
+    log.replace({"a": 2}, behind)
+
+
 def test_replace_after_a_failed_one_is_not_stale(
     state: Make, connection: Connection, prefix: str
 ) -> None:

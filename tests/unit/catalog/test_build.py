@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from mainstem.catalog.build import build_plan, drop_plan
-from mainstem.catalog.entry import Catalog, Origin
+from mainstem.catalog.entry import Backfill, Catalog, Origin
 from mainstem.catalog.plan import ChangeInPlace, CreateObject, DropObject, Plan, Rebuild
 from mainstem.definitions.parse import parse_one
 from mainstem.definitions.project import load_definitions
@@ -450,3 +450,16 @@ def test_two_streams_cannot_have_the_same_pattern():
     assert error.code == "TOPIC_TAKEN"
     overlapping = CHAT.replace("STREAM chat", "STREAM again").replace("{city}", "*")
     assert len(World().plan(CHAT + overlapping + ROME).steps) == 3
+
+
+def test_a_rebuild_ends_a_backfill_and_leaves_its_number_alone(world):
+    before = world.catalog.get("visits")
+    begun = replace(before, backfill=Backfill(before.generation + 1, "beginning", "earliest"))
+    world.catalog = world.catalog.with_entry(replace(begun, continues=before.generation))
+    changed = VISITS.replace("count(*)", "count(at)")
+    plan = world.plan(ALL.replace(VISITS, changed))
+    [step] = [step for step in plan.steps if step.entry.name == "visits"]
+    assert isinstance(step, Rebuild)
+    assert step.entry.generation == before.generation + 2
+    assert step.entry.served_generation == step.entry.generation
+    assert step.entry.backfill is None

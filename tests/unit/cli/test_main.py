@@ -20,15 +20,17 @@ COMMANDS = list(get_command(app).commands)  # type: ignore[attr-defined]
 
 def test_all_commands_are_there() -> None:
     wanted = (
-        "init up doctor plan apply status drop pause resume sql produce consume topics quarantine"
+        "init up doctor plan apply status drop pause resume backfill sql produce consume topics"
+        " quarantine"
     )
     assert sorted(COMMANDS) == sorted(wanted.split())
 
 
+BACKFILL = [f"backfill {name}" for name in ("start", "list", "pause", "resume", "cancel")]
 QUARANTINE = [f"quarantine {name}" for name in ("list", "show", "replay", "discard")]
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, *QUARANTINE, ""])
+@pytest.mark.parametrize("command", [*COMMANDS, *BACKFILL, *QUARANTINE, ""])
 def test_help_begins_with_examples(command: str, run: Run) -> None:
     result = run(*command.split(), "--help")
     usage, _, rest = result.out.partition("\n\n")

@@ -15,8 +15,10 @@ from mainstem.definitions.model import (
     Resume,
     Select,
     Show,
+    StartBackfill,
 )
 from mainstem.definitions.parse import parse, parse_one
+from mainstem.errors import MainstemError
 from mainstem.vocabulary import Column
 
 
@@ -175,3 +177,27 @@ def test_facts_of_a_query(query, inputs, aggregates, columns_read):
     facts = parse_one(query).query
     assert (facts.inputs, facts.aggregates) == (inputs, aggregates)
     assert facts.columns_read == columns_read
+
+
+@pytest.mark.parametrize(
+    ("text", "since", "rate"),
+    [
+        ("BACKFILL t", None, None),
+        ("backfill `t` from beginning rate 50;", None, 50),
+        ("BACKFILL t FROM '2026-01-31' RATE 7", "2026-01-31", 7),
+    ],
+)
+def test_backfill(text: str, since: str | None, rate: int | None) -> None:
+    statement = parse_one(text)
+    assert isinstance(statement, StartBackfill)
+    assert (statement.name, statement.since, statement.rate) == ("t", since, rate)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["BACKFILL", "BACKFILL t FROM", "BACKFILL t FROM 5", "BACKFILL t RATE 0", "BACKFILL t u"],
+)
+def test_backfill_that_is_none(text: str) -> None:
+    with pytest.raises(MainstemError) as refused:
+        parse_one(text)
+    assert refused.value.code == "SQL_SYNTAX"

@@ -178,12 +178,61 @@ def test_a_timer_that_fails_stops_the_flow(tmp_path: Path) -> None:
     assert "timer" in error.message
 
 
+NAMED = """
+@stateful(stream="s", key="k")
+def f(event: Event | None, state: State[Kept], timer: Timer) -> Iterator[Out]:
+    kept = state.value = state.value or Kept()
+    if event is None:
+        yield Out(f"{state.key} {timer.name}", [*kept.numbers, int(timer.now.timestamp())])
+        if timer.name == "end":
+            state.clear()
+            timer.clear("remind")
+        elif timer.name == "remind":
+            timer.set(timer.now + timedelta(seconds=10), "remind")
+        return
+    if event.n < 0:
+        timer.set(timer.now, "end")
+        raise ValueError("negative")
+    assert timer.name is None
+    kept.numbers.append(event.n)
+    timer.set(timer.now + timedelta(seconds=10), "remind")
+    timer.set(timer.now + timedelta(seconds=25), "end")
+    timer.set(timer.now + timedelta(seconds=10))
+"""
+
+
+def test_several_timers_ring_in_the_order_of_their_times(tmp_path: Path) -> None:
+    bench = Bench(NAMED, tmp_path)
+    assert bench.run(("a", 1, 100), ("b", 2, 103)) == []
+    rings = [(row["k"], row["numbers"][-1]) for row in bench.run(until=111)]
+    assert rings == [("a ", 110), ("a remind", 110)]
+    assert bench.store.next_due() == 113 * SECOND
+    rings = [(row["k"], row["numbers"][-1]) for row in bench.run(("a", 3, 112), ("a", 4, 140))]
+    assert rings == [("a ", 122), ("a remind", 122), ("a remind", 132), ("a end", 137)]
+    rings = [(row["k"], row["numbers"][-1]) for row in bench.run(until=130)]
+    assert rings == [("b ", 113), ("b remind", 113), ("b remind", 123), ("b end", 128)]
+    assert bench.store.keys == 1
+
+
+def test_timers_that_a_failed_call_has_set_are_forgotten(tmp_path: Path) -> None:
+    bench = Bench(NAMED, tmp_path)
+    rows = bench.run(("a", 1, 100), ("a", 2, 110), ("a", -1, 112), ("a", -2, 113))
+    assert [row["k"] for row in rows] == ["a ", "a remind"]
+    assert list(bench.failed) == [2, 3]
+    assert bench.store.next_due() == 120 * SECOND
+    assert [row["k"] for row in bench.run(until=134)] == ["a ", "a remind", "a remind"]
+
+
 def test_plain_objects_in_tests_of_users() -> None:
     from mainstem import State, Timer
 
     state, timer = State[int](5, key="a"), Timer(now=datetime(2026, 1, 1, tzinfo=UTC))
     timer.set(datetime(2026, 1, 2))  # noqa: DTZ001 - taken as UTC
     assert timer.at == datetime(2026, 1, 2, tzinfo=UTC)
+    timer.set(datetime(2026, 1, 3, tzinfo=UTC), "remind")
     state.clear()
     timer.clear()
     assert (state.value, timer.at) == (None, None)
+    assert timer.times == {"remind": datetime(2026, 1, 3, tzinfo=UTC)}
+    with pytest.raises(TypeError):
+        timer.set(datetime(2026, 1, 3, tzinfo=UTC), 5)  # type: ignore[arg-type]

@@ -48,6 +48,15 @@ def test_who_is_behind_or_slow_does_not_rest() -> None:
     assert pacer.rest("slow", 30.0, behind=False) == 0
 
 
+def test_who_asked_for_its_own_trigger_keeps_it() -> None:
+    """It counts as load for the others all the same."""
+    pacer = Pacer(2, _Time())
+    rests = _rests(pacer, 20, 0.2)
+    for _ in range(5):
+        assert pacer.rest("asked", 0.2, behind=False, asked=True) == 0
+    assert pacer.rest("flow 0", 0.2, behind=False) > rests[0]
+
+
 def test_a_long_batch_leaves_the_other_core_free() -> None:
     """It takes one core, however long it is."""
     pacer = Pacer(2, _Time())

@@ -36,7 +36,8 @@ def query(*texts: str) -> Any:
     plan = SimpleNamespace(collectLeaves=lambda: leaves)
     execution = SimpleNamespace(executedPlan=lambda: plan)
     running = SimpleNamespace(lastExecution=lambda: execution)
-    return SimpleNamespace(id="checkpoint", _jsq=SimpleNamespace(streamingQuery=lambda: running))
+    java = SimpleNamespace(streamingQuery=lambda: running)
+    return SimpleNamespace(id="checkpoint", runId="run", _jsq=java)
 
 
 def test_ranges_come_in_the_order_of_the_plan() -> None:

@@ -100,6 +100,7 @@ class Stub:
         self.statements = Statements(
             catalog=self.catalog,
             changes=nothing,
+            backfills=nothing,
             engine=cast(Any, Engine()),
             writer=cast(Any, self.writer),
             admin=cast(Any, self.admin),

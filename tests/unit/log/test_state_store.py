@@ -59,6 +59,27 @@ def test_a_broken_file_is_replaced(tmp_path: Path) -> None:
     assert store.get([b"a"]) == {}
 
 
-@pytest.mark.parametrize("kept", [Kept(), Kept(b"{|}"), Kept(b"1", -5), Kept(None, 7)])
+NAMED = (("a|b", 9), ('"', -3))
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        Kept(),
+        Kept(b"{|}"),
+        Kept(b"1", -5),
+        Kept(None, 7),
+        Kept(b"|", 7, tuple(sorted(NAMED))),
+        Kept(None, None, (("x", 1),)),
+    ],
+)
 def test_records_of_the_changelog(kept: Kept) -> None:
     assert Kept.from_record(kept.to_record()) == kept
+
+
+def test_the_first_of_several_timers_is_the_next(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    kept = Kept(b"1", 20, (("late", 30), ("soon", 10)))
+    store.apply({b"a": kept, b"b": Kept(None, None, (("x", 15),))}, 0, None, 2, None)
+    assert store.get([b"a"]) == {b"a": kept}
+    assert (store.next_due(), store.due(14), store.due(15)) == (10, [b"a"], [b"a", b"b"])

@@ -1,0 +1,92 @@
+"""How an example is played: its events go in, its own answer is waited for, both are compared.
+
+An example is a project folder with a `case.py`:
+
+    events(seed)      what happens, in its order: a list of `Event` and `Statement`
+    answer(events)    table or stream -> the rows that it must hold in the end, in plain Python
+    remark(ask)       optional: something to tell beside it; `ask` takes a query and gives rows
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mainstem.cli.client import Client
+
+EXAMPLES = Path(__file__).parent
+_BATCH = 500
+
+Row = dict[str, Any]
+Answer = dict[str, list[Row]]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A row for a stream or a table."""
+
+    stream: str
+    row: Row
+
+
+@dataclass(frozen=True)
+class Statement:
+    """SQL that somebody runs in the midst of it."""
+
+    sql: str
+
+
+def clock(at: datetime) -> str:
+    """A time as it stands in an event."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def moment(text: str) -> datetime:
+    """The time that stands in an event."""
+    return datetime.fromisoformat(text)
+
+
+def names() -> list[str]:
+    """The examples there are."""
+    return sorted(file.parent.name for file in EXAMPLES.glob("*/case.py"))
+
+
+def case(name: str) -> ModuleType:
+    """An example's `case.py`."""
+    spec = importlib.util.spec_from_file_location(f"case_{name}", EXAMPLES / name / "case.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def play(client: Client, steps: Iterable[Event | Statement]) -> int:
+    """Lets it happen, in batches; the number of events."""
+    sent = 0
+    batch: list[Event] = []
+    for step in steps:
+        if isinstance(step, Event):
+            batch.append(step)
+            sent += 1
+        if batch and (len(batch) == _BATCH or isinstance(step, Statement)):
+            send(client, batch)
+            batch = []
+        if isinstance(step, Statement):
+            client.sql(step.sql)
+    send(client, batch)
+    return sent
+
+
+def send(client: Client, batch: Sequence[Event]) -> None:
+    """Writes events through the gateway; what a batch names first is written first."""
+    by_stream: dict[str, list[Row]] = {}
+    for event in batch:
+        by_stream.setdefault(event.stream, []).append({"value": event.row})
+    for stream, records in by_stream.items():
+        client.write(stream, json.dumps({"records": records}).encode())

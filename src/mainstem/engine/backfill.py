@@ -1,0 +1,138 @@
+"""A backfill: a table's flow once more, from history, beside the one that is live.
+
+It is an ordinary flow, exactly once, with a checkpoint, commit tokens and a topic of its own. So it
+goes on where it was after a crash, and can be paused. What happens, and what a crash means:
+
+1. It reads from its start, at its rate, until it is within a batch of the end. Crash: it goes on
+   from its checkpoint.
+2. The live flow is held behind a batch (`gate`), and the backfill goes on until it has read all
+   that the live flow has, and is held, too. Crash: both go on, and are held again later.
+3. The catalog gets the table's new generation, that of the backfill, in one write. Crash before:
+   as after 2. Crash behind: the engine reads it in the catalog.
+4. Both flows stop. The flow of the new generation takes over (`take_over`) and starts from the
+   backfill's checkpoint: at the very record where the backfill was held.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from mainstem.catalog.backfill import EARLIEST, beside
+from mainstem.catalog.entry import Entry
+from mainstem.catalog.plan import topic_need
+from mainstem.definitions.model import Definition, Kind
+from mainstem.engine.flow import Flow, FlowServices
+from mainstem.engine.take_over import backfill_group
+
+_UNPACED = "0 seconds"
+
+
+def pace(rate: int | None, most: int, streams: int, partitions: int) -> tuple[int, str]:
+    """Records of each stream in a batch, and the time between two batches, for a rate.
+
+    A batch takes at least one record of each partition that has some, so slow ones come seldom.
+    """
+    if rate is None:
+        return most, _UNPACED
+    seconds = max(1.0, partitions / rate)
+    each = int(rate * seconds / streams)
+    if each > most:
+        seconds, each = most * streams / rate, most
+    return max(1, each), f"{max(1, round(seconds * 1000))} milliseconds"
+
+
+class BackfillFlow(Flow):
+    """The flow of a backfill; the runner hands it over when it has caught up."""
+
+    def __init__(
+        self, entry: Entry, inputs: tuple[Definition, ...], services: FlowServices
+    ) -> None:
+        assert entry.backfill is not None
+        self.backfill = entry.backfill
+        admin = services.admin
+        streams = [source for source in inputs if source.kind is Kind.STREAM]
+        topics = [topic for source in streams for topic in admin.topics_of(source)]
+        read = sum(map(len, admin.all_end_offsets(topics).values()))
+        each, trigger = pace(
+            self.backfill.rate, services.settings.max_records_per_batch, len(streams), max(1, read)
+        )
+        self._batch = each * len(streams)
+        settings = services.settings.model_copy(update={"max_records_per_batch": each})
+        info = admin.topic(entry.definition.topic)
+        staged = beside(entry, 1 if info is None else info.partitions)
+        staged = replace(staged, definition=replace(staged.definition, trigger=trigger))
+        super().__init__(staged, inputs, replace(services, settings=settings))
+        self.group = backfill_group(staged)
+        self._first: dict[str, Mapping[int, int]] = {}
+        self._seen: tuple[float, int] | None = None
+
+    @property
+    def caught_up(self) -> bool:
+        """True when no more than a batch is left."""
+        lag = self.status.lag_records
+        return self.running and lag is not None and lag <= self._batch
+
+    def has_reached(self, positions: Mapping[str, Mapping[str, int]]) -> bool:
+        """True when it has read all that another flow has."""
+        mine = self.status.positions
+        return all(
+            mine.get(topic, {}).get(partition, 0) >= offset
+            for topic, at in positions.items()
+            for partition, offset in at.items()
+        )
+
+    def progress(self) -> dict[str, Any]:
+        """How far it is, for the status of the table."""
+        done, left = self._done(), self.status.lag_records
+        speed = self._speed(done)
+        return {
+            "state": self.status.state.value,
+            "generation": self.entry.generation,
+            "since": self.backfill.since,
+            "rate": self.backfill.rate,
+            "records_done": done,
+            "records_total": None if left is None else done + left,
+            "records_per_second": None if speed is None else round(speed, 1),
+            "eta_seconds": round(left / speed) if speed and left is not None else None,
+            "error": self.status.error,
+        }
+
+    def discard(self) -> None:
+        """Clears away what it has computed, when it has stopped and nobody takes it over."""
+        services = self._services
+        services.admin.delete_topic(self.entry.definition.topic)
+        services.checkpoints.delete(self.checkpoint)
+        services.in_background(lambda: services.admin.delete_group(self.group))
+
+    def _make_way(self) -> None:
+        services = self._services
+        services.make_topic(topic_need(self.entry))
+
+    def _take_up_position(self) -> None:
+        super()._take_up_position()
+        if self.backfill.start != EARLIEST:
+            for topic, at in json.loads(self.backfill.start).items():
+                self.status.positions.setdefault(topic, dict(at))
+
+    def _done(self) -> int:
+        if not self._first:
+            self._first = self._services.checkpoints.begin(self.checkpoint)
+        first = self._first
+        return sum(
+            offset - first[topic].get(int(partition), 0)
+            for topic, at in self.status.positions.items()
+            if topic in first
+            for partition, offset in at.items()
+        )
+
+    def _speed(self, done: int) -> float | None:
+        """Records a second, since this run began to read."""
+        now = self._services.clock.now()
+        if self._seen is None or not self.running:
+            self._seen = (now, done) if self.running else None
+            return None
+        seconds, records = now - self._seen[0], done - self._seen[1]
+        return records / seconds if seconds > 0 and records > 0 else None

@@ -1,0 +1,89 @@
+"""Flows with windows of so many events: what becomes of each batch.
+
+1. The records that count are numbered behind those that earlier batches have kept for their keys.
+   Crash: nothing was done.
+2. What later windows need of the touched keys is kept (`kept_rows`), under the batch's number.
+   Crash: the batch is run again over the same records and what was kept before it, so it keeps
+   the same.
+3. The query runs over all windows that new records are in, and their rows are written (`writer`),
+   each by the task that the key it counts for belongs to. Crash: the same windows go to the same
+   tasks, and tasks whose token is there write nothing.
+
+What is kept and what is written need not be one transaction: both follow from the records of the
+batch and from what the batches before it have kept.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType
+
+from mainstem.catalog.entry import Entry
+from mainstem.definitions.count_windows import WINDOW_END, WINDOW_KEY, CountWindow
+from mainstem.definitions.model import Definition
+from mainstem.definitions.query import ARRIVAL
+from mainstem.definitions.stream_filters import without_filters
+from mainstem.engine.checkpoints import Checkpoints
+from mainstem.engine.compile import compile_mentions, compile_static
+from mainstem.engine.count_windows import NUMBER, in_windows, numbered, quoted, still_needed
+from mainstem.engine.encode import encode
+from mainstem.engine.kept_rows import KeptRows
+
+_TASKS = "tasks"
+
+
+class Counting:
+    """What a flow with count windows makes of each batch."""
+
+    def __init__(
+        self,
+        entry: Entry,
+        counts: CountWindow,
+        stream: Definition,
+        checkpoints: Checkpoints,
+        folder: str,
+        tasks: int,
+    ) -> None:
+        self._definition = entry.definition
+        self._counts = counts
+        self._stream = stream
+        self._kept = KeptRows(checkpoints, folder, counts.keys)
+        # a replayed batch must be divided as it was, so the first number holds
+        if checkpoints.read_note(folder, _TASKS, 0) is None:
+            checkpoints.write_note(folder, _TASKS, 0, str(tasks))
+        self._tasks = int(checkpoints.read_note(folder, _TASKS, 0) or tasks)
+        self._held: list[DataFrame] = []
+
+    def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
+        """Key and value of the records to write, in the partitions of the tasks that write them."""
+        session, counts = batch.sparkSession, self._counts
+        new = compile_static(session, counts.numbered, {self._stream: batch})
+        new = self._hold(new.select(*map(quoted, self._needed(new))))
+        schema = StructType([*new.schema.fields]).add(NUMBER, LongType())
+        kept = self._kept.before(batch_id, new, schema)
+        rows = self._hold(numbered(new, kept, counts.keys))
+        self._kept.write(batch_id, still_needed(rows, counts))
+        known = rows.withColumn(WINDOW_KEY, F.xxhash64(F.lit(0), *counts.keys))
+        windows = in_windows(known, counts, full=self._definition.final)
+        query = counts.written if self._definition.final else without_filters(counts.written)
+        # not in the view of the records: Spark would let go of what was made from that
+        result = compile_mentions(session, query, [windows])
+        # by nothing that the query computes: what an aggregate gives need not be the same again
+        divided = result.repartition(self._tasks, WINDOW_KEY)
+        ordered = divided.sortWithinPartitions(WINDOW_END).drop(WINDOW_KEY, WINDOW_END)
+        return encode(ordered, self._definition)
+
+    def release(self) -> None:
+        """Lets go of the batch's records."""
+        while self._held:
+            self._held.pop().unpersist()
+
+    def _hold(self, rows: DataFrame) -> DataFrame:
+        self._held.append(rows.persist())
+        return self._held[-1]
+
+    def _needed(self, rows: DataFrame) -> list[str]:
+        """The columns that the query reads, and those by which the records are counted."""
+        read = {*self._counts.asked.columns_read, *self._counts.keys, *ARRIVAL}
+        return [name for name in rows.columns if "*" in read or name.lower() in read]

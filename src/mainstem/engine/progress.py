@@ -1,0 +1,123 @@
+"""What Spark tells of each batch of a flow, fetched from the JVM in one piece.
+
+PySpark's own listener asks for every field by itself: a hundred calls for a small batch, several
+hundred when it has state. The same document as JSON is one call.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql.streaming.listener import (
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from mainstem.engine.status import offsets_from
+from mainstem.vocabulary import Offsets
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProgress:
+    """Where a batch began and ended in one input, by topic."""
+
+    start: Mapping[str, Offsets]
+    end: Mapping[str, Offsets]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One batch that Spark has committed."""
+
+    batch_id: int
+    seconds: float
+    input_rows: int
+    input_rate: float
+    watermark: str | None
+    event_time: str | None
+    sources: Sequence[SourceProgress]
+    operators: Sequence[Mapping[str, Any]]
+    """Those that keep state, in Spark's own words."""
+    observed: Mapping[str, Mapping[str, Any]]
+    """Observations by their name (`decode.intake_of`); a value that is null is left out."""
+
+    @staticmethod
+    def of(text: str) -> Progress:
+        """Reads Spark's document."""
+        document = json.loads(text)
+        times = document.get("eventTime", {})
+        return Progress(
+            batch_id=document["batchId"],
+            seconds=document["batchDuration"] / 1000,
+            input_rows=document["numInputRows"],
+            # Spark leaves out what is no number
+            input_rate=round(document.get("inputRowsPerSecond", 0.0), 1),
+            watermark=times.get("watermark"),
+            event_time=times.get("max"),
+            sources=[
+                SourceProgress(
+                    offsets_from(source.get("startOffset")), offsets_from(source.get("endOffset"))
+                )
+                for source in document["sources"]
+            ],
+            operators=document["stateOperators"],
+            observed={
+                name: {field: value for field, value in seen.items() if value is not None}
+                for name, seen in document.get("observedMetrics", {}).items()
+            },
+        )
+
+
+class ProgressListener(StreamingQueryListener):
+    """Passes on the progress of the one query of a flow's session, from Spark's listener thread."""
+
+    def __init__(self, pass_on: Callable[[Progress], None]) -> None:
+        jvm: Any = SparkContext._jvm
+        streaming = jvm.org.apache.spark.sql.streaming
+        self._jlistenerobj = streaming.PythonStreamingQueryListenerWrapper(_Calls(pass_on))
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Never called: `_Calls` stands in Spark's place for this object."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Never called."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """Never called."""
+
+
+class _Calls:
+    """What the JVM calls, with events that live there."""
+
+    def __init__(self, pass_on: Callable[[Progress], None]) -> None:
+        self._pass_on = pass_on
+
+    def onQueryStarted(self, event: Any) -> None:
+        """Nothing to do."""
+
+    def onQueryProgress(self, event: Any) -> None:
+        """A batch has ended."""
+        try:
+            self._pass_on(Progress.of(event.progress().json()))
+        except Exception:  # noqa: BLE001 - an error here would go to Spark's listener bus
+            _LOG.exception("progress of a flow could not be recorded")
+
+    def onQueryIdle(self, event: Any) -> None:
+        """Nothing to do."""
+
+    def onQueryTerminated(self, event: Any) -> None:
+        """The runner looks for ended queries itself."""
+
+    class Java:
+        """The interface, as Py4J wants to know it."""
+
+        implements = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]  # noqa: RUF012 - Py4J takes only a list
