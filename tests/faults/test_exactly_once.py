@@ -123,7 +123,7 @@ ROWS_TWO = (
 ROWS = (ROWS_ONE, ROWS_TWO)
 # A table flow finds no difference in the replay of a committed batch, so it asks for no token.
 ROWS_SUMMARY = (
-    ("after_token_read", "after_produce", "after_init", "before_write", "after_token"),
+    ("after_produce", "after_token_read", "after_init", "before_write", "after_token"),
     ("after_commit", "after_write"),
 )
 VIEW_STEPS = ("view-poll", "view-write", "view-offsets", "view-commit")

@@ -50,6 +50,8 @@ _JVM_OPTIONS = (
     # Spark runs a regular expression over long Python errors; the default stack is too small
     "-Xss4m",
     "-XX:+UseParallelGC",
+    # each query of each flow is code of its own; when the room for it is full, Java stops compiling
+    "-XX:ReservedCodeCacheSize=512m",
     "-Duser.timezone=UTC",
 )
 
