@@ -6,10 +6,12 @@ import io
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -208,3 +210,15 @@ def stream() -> type[Stream]:
 @pytest.fixture
 def answer() -> type[Answer]:
     return Answer
+
+
+@pytest.fixture
+def put_sleep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[ModuleType, Callable[[float], None]], None]:
+    """Another `sleep` for one module; all other threads of the process sleep on as they do."""
+
+    def put(module: ModuleType, sleep: Callable[[float], None]) -> None:
+        monkeypatch.setattr(module, "time", SimpleNamespace(**vars(time) | {"sleep": sleep}))
+
+    return put

@@ -53,9 +53,7 @@ def test_status_as_data_is_the_whole_document(gateway: Gateway, run: Run) -> Non
     assert result.err == ""
 
 
-def test_watch_goes_on_until_ctrl_c(
-    gateway: Gateway, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watch_goes_on_until_ctrl_c(gateway: Gateway, run: Run, put_sleep: Any) -> None:
     gateway.answer("GET", "/v1/status", STATUS)
     pauses: list[float] = []
 
@@ -64,7 +62,7 @@ def test_watch_goes_on_until_ctrl_c(
         if len(pauses) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(objects.time, "sleep", sleep)
+    put_sleep(objects, sleep)
     result = run("status", "--watch", "--interval", "0.5", "-o", "jsonl")
     assert result.code == 130
     assert len(result.out.splitlines()) == 4

@@ -93,9 +93,7 @@ def test_unknown_command_and_help(type_in: Type) -> None:
     assert "\\watch" in out
 
 
-def test_watch_repeats_until_ctrl_c(
-    gateway: Gateway, type_in: Type, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watch_repeats_until_ctrl_c(gateway: Gateway, type_in: Type, put_sleep: Any) -> None:
     gateway.answer("POST", "/v1/sql", ROWS)
     pauses: list[float] = []
 
@@ -104,7 +102,7 @@ def test_watch_repeats_until_ctrl_c(
         if len(pauses) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.time, "sleep", sleep)
+    put_sleep(module, sleep)
     out, err = type_in("SELECT 1;\n\\watch 0.5\n")
     assert out.count("42") == 4
     assert pauses == [0.5] * 3

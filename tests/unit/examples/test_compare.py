@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -72,7 +73,8 @@ def test_nothing_may_be_expected():
 @pytest.mark.parametrize("lag", [None, 3])
 def test_what_is_not_read_yet_is_waited_for(lag, monkeypatch):
     gateway = Gateway(HELD, lag_records=lag)
-    monkeypatch.setattr("time.sleep", lambda _: gateway.flow.update(lag_records=0))
+    read_all = lambda _: gateway.flow.update(lag_records=0)  # noqa: E731
+    monkeypatch.setattr("compare.time", SimpleNamespace(**vars(time) | {"sleep": read_all}))
     assert all(c.equal for c in wait_for(gateway, {"sums": ROWS}, ["sums"], seconds=30))
     assert len(gateway.told) == 2
 
