@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mainstem.definitions.model import Kind
-from mainstem.definitions.names import plain_name
+from mainstem.definitions.lexer import Source
+from mainstem.definitions.model import Flavour, FunctionDefinition, Kind, Parameter
+from mainstem.definitions.names import check_object_name, plain_name
 from mainstem.definitions.options import Option
-from mainstem.definitions.python_source import PythonSource
+from mainstem.definitions.python_source import PythonSource, narrowed, version_of
 from mainstem.vocabulary import RESERVED_COLUMNS
 
 FRAME = "dataframe"
@@ -101,7 +102,7 @@ def constant_of(source: PythonSource, keyword: ast.keyword, kind: type) -> Any:
     raise source.error(keyword.value, f"{keyword.arg} is not understood", OPTIONS)
 
 
-def unmarked(statement: ast.stmt, node: ast.FunctionDef, mark: ast.expr) -> ast.stmt:
+def _unmarked(statement: ast.stmt, node: ast.FunctionDef, mark: ast.expr) -> ast.stmt:
     """The function without its mark: options are no part of what it does."""
     if statement is not node:
         return statement
@@ -120,3 +121,34 @@ def metadata_of(statements: Sequence[ast.stmt]) -> list[str]:
             case ast.Attribute(attr=name) if name in RESERVED_COLUMNS:
                 words.add(name)
     return sorted(words)
+
+
+def name_of(source: PythonSource, node: ast.FunctionDef, named: ast.keyword | None) -> str:
+    """The name of what the function makes: that of the option `name`, or its own."""
+    name, place = node.name, source.offset(node)
+    if named is not None:
+        name, place = constant_of(source, named, str), source.offset(named.value)
+    check_object_name(Source(source.text, source.file), name, place)
+    return name
+
+
+def function_of(
+    source: PythonSource,
+    node: ast.FunctionDef,
+    mark: ast.expr,
+    parameters: Iterable[str],
+    flavour: Flavour,
+    returns: str,
+) -> FunctionDefinition:
+    """The function, with all that it uses in its file; its mark is no part of its version."""
+    needed = source.needed(node)
+    return FunctionDefinition(
+        name=node.name,
+        flavour=flavour,
+        parameters=tuple(Parameter(parameter, FRAME) for parameter in parameters),
+        returns=returns,
+        nullable=flavour is Flavour.SINK,
+        source=source.excerpt(needed),
+        location=source.location(node),
+        version=version_of(narrowed([_unmarked(s, node, mark) for s in needed])),
+    )

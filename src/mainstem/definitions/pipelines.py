@@ -9,26 +9,24 @@ from mainstem.definitions.event_time import read_event_time
 from mainstem.definitions.frame_marks import (
     FRAME,
     constant_of,
+    function_of,
     given_of,
     inputs_of,
     metadata_of,
+    name_of,
     options_of,
-    unmarked,
 )
 from mainstem.definitions.lexer import Source
 from mainstem.definitions.model import (
     Definition,
     Flavour,
     FlowKind,
-    FunctionDefinition,
     Kind,
     Lane,
-    Parameter,
     Query,
 )
-from mainstem.definitions.names import check_object_name
 from mainstem.definitions.options import settings
-from mainstem.definitions.python_source import PythonSource, narrowed, version_of
+from mainstem.definitions.python_source import PythonSource
 from mainstem.definitions.python_streams import marked_functions
 from mainstem.errors import MainstemError
 
@@ -90,10 +88,7 @@ def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr, kind: Kin
     text = Source(source.text, source.file)
     given = given_of(source, mark)
     read = inputs_of(source, node, given.pop("inputs", None))
-    name, name_at = node.name, source.offset(node)
-    if (named := given.pop("name", None)) is not None:
-        name, name_at = constant_of(source, named, str), source.offset(named.value)
-    check_object_name(text, name, name_at)
+    name = name_of(source, node, given.pop("name", None))
     final = given.pop("final", None)
     options = options_of(source, kind, given)
     fields = settings(text, options, kind, derived=True)
@@ -105,16 +100,7 @@ def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr, kind: Kin
             raise text.error("DUPLICATE_COLUMN", place, column=column, name=name)
     needed = source.needed(node)
     _check_alone(source, needed)
-    function = FunctionDefinition(
-        name=node.name,
-        flavour=Flavour.PIPELINE,
-        parameters=tuple(Parameter(parameter, FRAME) for parameter in read),
-        returns=FRAME,
-        nullable=False,
-        source=source.excerpt(needed),
-        location=source.location(node),
-        version=version_of(narrowed([unmarked(s, node, mark) for s in needed])),
-    )
+    function = function_of(source, node, mark, read, Flavour.PIPELINE, FRAME)
     words = source.excerpt([node]).strip()
     query = Query(
         text=words,

@@ -7,26 +7,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mainstem.definitions.frame_marks import (
-    FRAME,
-    constant_of,
+    function_of,
     given_of,
     inputs_of,
     metadata_of,
+    name_of,
     options_of,
-    unmarked,
 )
 from mainstem.definitions.lexer import Source
 from mainstem.definitions.model import (
     Definition,
     Flavour,
-    FunctionDefinition,
     Kind,
-    Parameter,
 )
-from mainstem.definitions.names import check_object_name
 from mainstem.definitions.options import settings
 from mainstem.definitions.pipelines import refusal
-from mainstem.definitions.python_source import PythonSource, narrowed, version_of
+from mainstem.definitions.python_source import PythonSource
 from mainstem.definitions.python_streams import marked_functions, query_over
 from mainstem.errors import did_you_mean
 
@@ -59,10 +55,7 @@ def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr) -> Defini
     read = inputs_of(source, node, given.pop("inputs", None))
     if len(read) != 1:
         raise source.error(node, f'"{node.name}" takes more than one DataFrame', _SHAPE)
-    name, name_at = node.name, source.offset(node)
-    if (named := given.pop("name", None)) is not None:
-        name, name_at = constant_of(source, named, str), source.offset(named.value)
-    check_object_name(text, name, name_at)
+    name = name_of(source, node, given.pop("name", None))
     options = options_of(source, Kind.STREAM, given)
     for option, written in options.items():
         if option not in _KNOWN:
@@ -76,16 +69,7 @@ def _read(source: PythonSource, node: ast.FunctionDef, mark: ast.expr) -> Defini
             )
     fields = settings(text, options, Kind.STREAM, derived=True)
     needed = source.needed(node)
-    function = FunctionDefinition(
-        name=node.name,
-        flavour=Flavour.SINK,
-        parameters=tuple(Parameter(parameter, FRAME) for parameter in read),
-        returns=RECEIPTS,
-        nullable=True,
-        source=source.excerpt(needed),
-        location=source.location(node),
-        version=version_of(narrowed([unmarked(s, node, mark) for s in needed])),
-    )
+    function = function_of(source, node, mark, read, Flavour.SINK, RECEIPTS)
     [input_] = read.values()
     query = query_over(source, mark, input_, _SHAPE)
     return Definition(

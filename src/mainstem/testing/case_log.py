@@ -1,10 +1,13 @@
-"""The log as one case sees it: its own late records, and the facts that a planner asks for."""
+"""The log as one case sees it: its rows, its late records, and what a planner asks for."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
+from mainstem.definitions.model import Definition, Kind
 from mainstem.definitions.patterns import TopicPattern
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -44,3 +47,24 @@ class Facts:
     def matching(self, pattern: TopicPattern) -> list[str]:
         """The topics that a pattern stands for."""
         return self._admin.matching(pattern)
+
+
+def key_of(definition: Definition, row: Mapping[str, Any] | None) -> str | None:
+    """The key of a row's record, as text."""
+    if row is None or not definition.key:
+        return None
+    if definition.kind is Kind.TABLE or len(definition.key) > 1:
+        return json.dumps({name: row.get(name) for name in definition.key}, default=str)
+    value = row.get(definition.key[0])
+    return None if value is None else str(value)
+
+
+def row_of(value: bytes) -> dict[str, Any]:
+    """A record's row, decimals with all their digits."""
+    row: dict[str, Any] = json.loads(value, parse_float=Decimal)
+    return row
+
+
+def bytes_of(text: str | None) -> bytes | None:
+    """A text as it stands in a record."""
+    return None if text is None else text.encode()

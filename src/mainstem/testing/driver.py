@@ -12,7 +12,6 @@ import random
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,7 @@ from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing, Producer
 from mainstem.testing.batch import Pair, batch_answer
-from mainstem.testing.case_log import CaseLedger, Facts
+from mainstem.testing.case_log import CaseLedger, Facts, bytes_of, key_of, row_of
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import (
     LATE_TOPIC,
@@ -194,7 +193,7 @@ class Driver:
         else:
             definition = self.entry(event.stream).definition
             topic, partitions = definition.topic, definition.partitions or partitions
-            key = key if key is not None else _key(definition, event.row)
+            key = key if key is not None else key_of(definition, event.row)
         chosen = None
         if key is None and self.pieces is not None:
             chosen = self.pieces.randrange(partitions)
@@ -219,7 +218,7 @@ class Driver:
             "values": statement.values,
         }
         reply = next(iter(self._answers("encode", payload)))
-        records = [Outgoing(_bytes(r["key"]), _bytes(r["value"])) for r in reply["records"]]
+        records = [Outgoing(bytes_of(r["key"]), bytes_of(r["value"])) for r in reply["records"]]
         self._producer.send(definition.topic, records)
         self._sent += len(records)
 
@@ -286,7 +285,7 @@ class Driver:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """What the object holds now: a stream's records, or a table's latest rows."""
-        return [_row(value) for _, value in self.pairs(name)]
+        return [row_of(value) for _, value in self.pairs(name)]
 
     def pairs(self, name: str) -> list[Pair]:
         """Keys and values of what the object holds now."""
@@ -492,22 +491,3 @@ def _wildcard(entry: Entry) -> bool:
 
 def _dump(definition: Definition) -> Any:
     return _DEFINITION.dump_python(definition, mode="json")
-
-
-def _key(definition: Definition, row: Mapping[str, Any] | None) -> str | None:
-    if row is None or not definition.key:
-        return None
-    if definition.kind is Kind.TABLE or len(definition.key) > 1:
-        return json.dumps({name: row.get(name) for name in definition.key}, default=str)
-    value = row.get(definition.key[0])
-    return None if value is None else str(value)
-
-
-def _row(value: bytes) -> dict[str, Any]:
-    """A record's row, decimals with all their digits."""
-    row: dict[str, Any] = json.loads(value, parse_float=Decimal)
-    return row
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
