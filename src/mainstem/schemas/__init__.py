@@ -1,0 +1,1 @@
+"""Schemas: their registry, the rules of compatibility, the formats of records."""
