@@ -80,6 +80,9 @@ class Place(NamedTuple):
 
     def part(self, contents: Any) -> Place:
         """A schema inside this one."""
+        if not isinstance(contents, dict):
+            # true and false have no address of their own
+            return Place(contents, self.resolver, self.draft)
         resource = _specification(self.draft).create_resource(contents)
         return Place(contents, self.resolver.in_subresource(resource), self.draft)
 
