@@ -16,7 +16,7 @@ from referencing.exceptions import InvalidAnchor, NoSuchAnchor, PointerToNowhere
 from referencing.jsonschema import specification_with
 
 from mainstem.errors import MainstemError
-from mainstem.schemas.json_drafts import DEFAULT, draft_of
+from mainstem.schemas.json_drafts import DEFAULT, LEGACY, draft_of
 from mainstem.schemas.model import Resolve, Schema, SchemaType
 from mainstem.schemas.references import gather
 from mainstem.schemas.text import malformed, pointer, read_json, too_deep
@@ -47,6 +47,10 @@ MANY = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
 NAMED = frozenset(
     {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 )
+IN_PLACE = frozenset(
+    {"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
+)
+"""Those whose schemas apply to the value itself, not to a part of it."""
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 Path = tuple[str | int, ...]
@@ -176,18 +180,46 @@ def _check_pattern(pattern: Any, path: Path) -> None:
 
 def _follow_all(parsed: JsonSchema) -> None:
     todo: list[tuple[Path, Place]] = [((), parsed.root)]
-    seen: set[int] = set()
+    # schema -> those that apply to the same value
+    beside: dict[int, list[int]] = {}
+    names: dict[int, str] = {}
     while todo:
         path, place = todo.pop()
-        if id(place.contents) in seen or not isinstance(place.contents, Mapping):
+        if id(place.contents) in beside or not isinstance(place.contents, Mapping):
             continue
-        seen.add(id(place.contents))
+        here = beside.setdefault(id(place.contents), [])
+        names[id(place.contents)] = pointer(*path)
+        alone = parsed.draft in LEGACY and "$ref" in place.contents
         for key in REFERENCES:
             reference = place.contents.get(key)
             if isinstance(reference, str):
-                todo.append(((*path, key), _lead(place, reference, (*path, key))))
+                target = _lead(place, reference, (*path, key))
+                here.append(id(target.contents))
+                todo.append(((*path, key), target))
         for way, contents in inner(place.contents):
+            if way[0] in IN_PLACE and not alone:
+                here.append(id(contents))
             todo.append(((*path, *way), place.part(contents)))
+    _check_ends(beside, names)
+
+
+def _check_ends(beside: dict[int, list[int]], names: dict[int, str]) -> None:
+    """Refuses schemas that lead back to themselves for one and the same value: no check ends."""
+    done: set[int] = set()
+    for start, first in beside.items():
+        way: dict[int, Iterator[int]] = {start: iter(first)}
+        while way and start not in done:
+            last = next(reversed(way))
+            following = next((node for node in way[last] if node not in done), None)
+            if following is None:
+                done.add(last)
+                del way[last]
+            elif following in way:
+                circle = [*way][[*way].index(following) :]
+                path = " -> ".join(names[node] for node in [*circle, following][:20])
+                raise MainstemError("SCHEMA_REFERENCE_CIRCLE", path=path)
+            elif following in beside:
+                way[following] = iter(beside[following])
 
 
 def _lead(place: Place, reference: str, path: Path) -> Place:

@@ -315,6 +315,33 @@ def test_references_in_a_circle(type: SchemaType, resolving: Callable[..., Resol
     assert "b version 1 -> c version 1 -> a version 1 -> b version 1" in error.message
 
 
+@pytest.mark.parametrize(
+    ("document", "circle"),
+    [
+        ({"$ref": "#"}, True),
+        ({"anyOf": [{"$ref": "#"}, {"type": "string"}]}, True),
+        ({"$ref": "#/definitions/a", "definitions": {"a": {"not": {"$ref": "#"}}}}, True),
+        (
+            {"definitions": {"a": {"$ref": "#/definitions/b"}, "b": {"$ref": "#/definitions/a"}}},
+            True,
+        ),
+        ({"dependencies": {"a": {"$ref": "#"}}}, True),
+        ({"properties": {"a": {"$ref": "#"}}}, False),
+        ({"anyOf": [{"items": {"$ref": "#"}}, {"type": "string"}]}, False),
+        ({"allOf": [{"$ref": "#/definitions/a"}] * 2, "definitions": {"a": {}}}, False),
+    ],
+)
+def test_a_schema_leads_back_to_itself(
+    document: dict[str, Any], circle: bool, no_references: Resolve
+) -> None:
+    """Through a part of the value that ends with the value; for the value itself it never would."""
+    schema = Schema(JSON, json.dumps(document))
+    if circle:
+        assert code_of(schema, no_references).code == "SCHEMA_REFERENCE_CIRCLE"
+    else:
+        parse(schema, no_references)
+
+
 def test_many_references_are_bounded(resolving: Callable[..., Resolve]) -> None:
     known = {
         ("s", n): Schema(JSON, "{}", (Reference(f"r{n + 1}", "s", n + 1),)) for n in range(1000)
