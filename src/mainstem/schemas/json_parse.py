@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
 from jsonschema_specifications import REGISTRY as SPECIFICATIONS
-from referencing import Registry
+from referencing import Registry, Resource
 from referencing.exceptions import InvalidAnchor, NoSuchAnchor, PointerToNowhere, Unresolvable
 from referencing.jsonschema import specification_with
 
@@ -23,8 +23,6 @@ from mainstem.schemas.text import malformed, pointer, read_json, too_deep
 
 MAX_LEVELS = 64
 """Schemas inside one another; the library recurses ten frames deep for each."""
-BASE = "mem://schema"
-"""Where a schema without an `$id` is, for relative references to start from."""
 
 # where schemas stand inside a schema: as the value, in a list, in an object
 ONE = frozenset(
@@ -103,20 +101,30 @@ def parse_json_schema(schema: Schema, resolve: Resolve) -> JsonSchema:
     """Checks the schema by its draft's own schema, and that each reference leads somewhere."""
     document = read_json(schema.text, SchemaType.JSON)
     draft = _draft(document)
-    base = _identity(document) or BASE
-    registry: Registry[Any] = SPECIFICATIONS
-    for name, reference in gather(schema, resolve).items():
-        other = read_json(reference.text, SchemaType.JSON)
-        _check(other, _draft(other), name)
-        resource = _specification(_draft(other)).create_resource(other)
-        # a text may use the name itself, or what it is relative to its own place
-        registry = registry.with_resources([(name, resource), (urljoin(base, name), resource)])
-        if own := _identity(other):
-            registry = registry.with_resource(own, resource)
+    registry = _registry(schema, document, gather(schema, resolve))
     _check(document, draft, None)
     parsed = JsonSchema(schema, document, draft, registry)
     _follow_all(parsed)
     return parsed
+
+
+def _registry(schema: Schema, document: Any, given: dict[str, Schema]) -> Registry[Any]:
+    """All that is referred to, under each address by which a text may call it."""
+    found: dict[str, Resource[Any]] = {}
+    addressed: list[tuple[str, Resource[Any]]] = []
+    owners = [(_identity(document) or "", schema)]
+    for name, reference in given.items():
+        other = read_json(reference.text, SchemaType.JSON)
+        _check(other, _draft(other), name)
+        found[name] = _specification(_draft(other)).create_resource(other)
+        address = _identity(other) or name
+        addressed.append((address, found[name]))
+        owners.append((address, reference))
+    pairs = [*found.items(), *addressed]
+    for address, owner in owners:
+        # relative to the place of the schema that names it
+        pairs += [(urljoin(address, ref.name), found[ref.name]) for ref in owner.references]
+    return SPECIFICATIONS.with_resources(pairs)
 
 
 def inner(contents: Any) -> Iterator[tuple[Path, Any]]:

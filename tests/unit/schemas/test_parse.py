@@ -228,6 +228,24 @@ def test_json_references(resolving: Callable[..., Resolve]) -> None:
     assert not parsed.validator().is_valid({"p": "1.5"})
 
 
+def test_json_references_of_references(resolving: Callable[..., Resolve]) -> None:
+    """Each relative to the place of the schema that has it."""
+    known = {
+        ("item", 1): Schema(
+            JSON,
+            '{"$id": "http://shop/parts/item.json", "properties": {"p": {"$ref": "money.json"}}}',
+            (Reference("money.json", "money", 1),),
+        ),
+        ("money", 1): Schema(JSON, '{"type": "number"}'),
+    }
+    text = '{"$id": "http://shop/order.json", "items": {"$ref": "parts/item.json"}}'
+    schema = Schema(JSON, text, (Reference("parts/item.json", "item", 1),))
+    parsed = parse(schema, resolving(known))
+    assert isinstance(parsed, JsonSchema)
+    assert parsed.validator().is_valid([{"p": 1}])
+    assert not parsed.validator().is_valid([{"p": "1"}])
+
+
 def test_additional_items_beside_no_list(no_references: Resolve) -> None:
     """Where the library's own validators fail."""
     parsed = parse(Schema(JSON, '{"items": true, "additionalItems": false}'), no_references)
