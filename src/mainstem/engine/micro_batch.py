@@ -18,6 +18,7 @@ from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.late import late_queries
 from mainstem.definitions.model import Definition, FlowKind, Kind, Query
 from mainstem.definitions.state import OutputMode, keeps_state, output_mode
+from mainstem.engine.called import Called
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_stream
 from mainstem.engine.counting import Counting
@@ -105,7 +106,7 @@ def start_micro_batch(
         .outputMode(run.mode)
         .option("checkpointLocation", checkpoint)
         .trigger(**trigger)
-        .foreachBatch(writer)
+        .foreachBatch(Called(writer))
         .start()
     )
     writer.attach(query)
