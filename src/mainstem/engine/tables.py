@@ -3,34 +3,45 @@
 A table is read from the log once. From then on only what is new is read: `base` holds the rows at
 some offsets, as columns in files beside the checkpoints; `changes` what has happened to rows since.
 A table at an offset is the base without the rows that have changed, and the last change of each of
-those. When the changes have become many, the older half of them goes into a new base; so flows that
-lag a little still find what they ask for. An engine that starts takes up the base that it finds.
+those. When the changes have become many, a thread makes a new base of the older ones, while readers
+go on with what there is; the newest stay, so that flows that lag a little still find what they ask
+for. An engine that starts takes up the base that it finds.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mainstem.definitions.model import Definition
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.decode import read_changes
+from mainstem.engine.spark_errors import short
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import Offsets
 
+_LOG = logging.getLogger(__name__)
+
 _LEAST_CHANGES_TO_MERGE = 20_000
 _SHARE_TO_MERGE = 0.1
-_MOST_PIECES = 20
+_MOST_PIECES = 10
 """Each piece of the changes is read by tasks of its own."""
+_NEWEST_PIECES = 4
+"""So many stay as they are when others are put together or go into the base."""
+_TASKS = 2
+"""By so many tasks the changes are read."""
 _READERS_SECONDS = 600.0
 """How long a reader that does not say that it is done may read what is of no use to others."""
 _ABOUT = "about"
@@ -63,6 +74,11 @@ class Piece:
     end: Offsets
     rows: DataFrame
 
+    @property
+    def count(self) -> int:
+        """How many changes there are, at most."""
+        return sum(offset - self.start.get(p, 0) for p, offset in self.end.items())
+
     def between(self, start: Offsets, end: Offsets) -> DataFrame | None:
         """Those of them that lie between two other positions; None when there are none."""
         filled = [p for p, offset in self.end.items() if offset > self.start.get(p, 0)]
@@ -89,17 +105,29 @@ class _Held:
     latest: DataFrame | None
     """The last change of each row among the first `settled` pieces; None when there are none."""
     settled: int
-    changes_rows: int
     end: Offsets
-    middle: Offsets
-    """Where the changes were half as many as now."""
+
+    @property
+    def changes_rows(self) -> int:
+        """How many changes there are since the base, at most."""
+        return sum(piece.count for piece in self.pieces)
+
+    @property
+    def older_end(self) -> Offsets:
+        """Where the older changes end: at least half of them."""
+        left = self.changes_rows / 2
+        for piece in reversed(self.pieces[-_NEWEST_PIECES:]):
+            left -= piece.count
+            if left < 0:
+                return piece.end
+        return self.pieces[-_NEWEST_PIECES].start
 
     def between(self, start: Offsets, end: Offsets) -> DataFrame:
         """The changes between two positions behind the base."""
         found = [rows for piece in self.pieces if (rows := piece.between(start, end)) is not None]
         if not found:
             return self.pieces[0].rows.limit(0)
-        return reduce(DataFrame.unionByName, found)
+        return found[0] if len(found) == 1 else _union(found)
 
 
 @dataclass(frozen=True)
@@ -137,6 +165,8 @@ class Tables:
         self._retired: dict[str, _Retired] = defaultdict(_Retired)
         self._reading: dict[int, float] = {}
         """Threads that read tables, and since when."""
+        self._merging: set[str] = set()
+        """Topics of tables for which a new base is being made."""
 
     def done(self) -> None:
         """The calling thread has no use any more for what it has read."""
@@ -257,7 +287,7 @@ class Tables:
     def _begun(self, definition: Definition, base: _Base) -> _Held:
         at = base.end
         none = _kept(read_changes(self._spark, definition, self._connection, at, at).limit(0))
-        return _Held(definition, base, (Piece(at, at, none),), None, 0, 0, at, at)
+        return _Held(definition, base, (Piece(at, at, none),), None, 0, at)
 
     def _advance(self, held: _Held, end: Offsets) -> _Held:
         """What is held, brought up to `end`."""
@@ -267,31 +297,36 @@ class Tables:
         new = _kept(read)
         if len(held.pieces) >= _MOST_PIECES:
             held = self._together(held)
-        rows = held.changes_rows + sum(offset - start[p] for p, offset in end.items())
-        middle = held.end if held.changes_rows < rows / 2 else held.middle
-        pieces = (*held.pieces, Piece(start, end, new))
-        held = replace(held, pieces=pieces, changes_rows=rows, end=end, middle=middle)
-        if rows > max(_LEAST_CHANGES_TO_MERGE, held.base.count * _SHARE_TO_MERGE):
-            held = self._merged(held)
+        held = replace(held, pieces=(*held.pieces, Piece(start, end, new)), end=end)
+        topic = held.definition.topic
+        most = max(_LEAST_CHANGES_TO_MERGE, held.base.count * _SHARE_TO_MERGE)
+        if held.changes_rows > most and topic not in self._merging:
+            self._merging.add(topic)
+            reads = threading.Event()
+            name = f"table-{held.definition.name}"
+            threading.Thread(target=self._merge, args=(held, reads), name=name, daemon=True).start()
+            reads.wait()
         return held
 
     def _together(self, held: _Held) -> _Held:
-        """All pieces as one."""
-        rows = [piece.rows for piece in held.pieces]
-        one = Piece(held.base.end, held.end, _kept(reduce(DataFrame.unionByName, rows)))
+        """All pieces as one, but for the newest."""
+        old, new = held.pieces[:-_NEWEST_PIECES], held.pieces[-_NEWEST_PIECES:]
+        rows = [piece.rows for piece in old]
+        one = Piece(held.base.end, old[-1].end, _kept(_union(rows)))
         self._retire(held.definition.topic, *rows)
-        if held.settled == len(rows):
-            return replace(held, pieces=(one,), settled=1)
+        pieces = (one, *new)
+        if held.settled >= len(old):
+            return replace(held, pieces=pieces, settled=held.settled - len(old) + 1)
         if held.latest is not None:
             self._retire(held.definition.topic, held.latest)
-        return replace(held, pieces=(one,), latest=None, settled=0)
+        return replace(held, pieces=pieces, latest=None, settled=0)
 
     def _settled(self, held: _Held) -> _Held:
         """What is held, with the last change of each row. Only who reads whole rows needs it."""
         new = [piece.rows for piece in held.pieces[held.settled :]]
         if not new:
             return held
-        latest = _latest(reduce(DataFrame.unionByName, new))
+        latest = _latest(_union(new))
         if held.latest is not None:
             newest = F.broadcast(latest.select("_id"))
             latest = held.latest.join(newest, "_id", "left_anti").unionByName(latest)
@@ -313,30 +348,52 @@ class Tables:
             latest = _latest(held.between({}, end))
         return _with_changes(held.base.rows, latest, only)
 
-    def _merged(self, held: _Held) -> _Held:
-        """The changes up to the middle become part of the base."""
-        topic, middle = held.definition.topic, held.middle
-        rows = _with_changes(held.base.rows, _latest(held.between({}, middle)))
-        base = self._write(topic, held.base.identity, rows, middle)
-        self._retired[topic].folders.append((time.monotonic(), held.base.folder))
-        later = _kept(held.between(middle, held.end))
-        self._retire(topic, *(piece.rows for piece in held.pieces))
+    def _merge(self, held: _Held, reads: threading.Event) -> None:
+        """Makes a new base of the older changes. Crash: the old base is the one that is found."""
+        topic = held.definition.topic
+        self._reads()
+        reads.set()
+        try:
+            upto = held.older_end
+            rows = _with_changes(held.base.rows, _latest(held.between({}, upto)))
+            base = self._write(topic, held.base.identity, rows, upto)
+            with self._locks[topic]:
+                now = self._held[topic]
+                if now.base is held.base:
+                    self._held[topic] = self._rebased(now, base)
+                else:  # the topic is another one meanwhile, or was emptied
+                    self._checkpoints.delete(base.folder)
+        except (PySparkException, Py4JError) as error:  # the engine may be ending
+            _LOG.warning("no new base for table %s: %s", held.definition.name, short(error))
+        finally:
+            self._merging.discard(topic)
+            self.done()
+
+    def _rebased(self, held: _Held, base: _Base) -> _Held:
+        """What is held, with another base; no changes are left that are part of that one."""
+        topic = held.definition.topic
+        pieces = []
+        for piece in held.pieces:
+            left = piece.between(base.end, held.end)
+            if left is piece.rows:
+                pieces.append(piece)
+                continue
+            self._retire(topic, piece.rows)
+            if left is not None:  # it was put together with later ones
+                start = {p: max(o, base.end.get(p, 0)) for p, o in piece.start.items()}
+                pieces.append(Piece(start, piece.end, _kept(left)))
         if held.latest is not None:
             self._retire(topic, held.latest)
-        return replace(
-            held,
-            base=base,
-            pieces=(Piece(middle, held.end, later),),
-            latest=None,
-            settled=0,
-            changes_rows=sum(offset - middle.get(p, 0) for p, offset in held.end.items()),
-            middle=held.end,
-        )
+        self._retired[topic].folders.append((time.monotonic(), held.base.folder))
+        begun = self._begun(held.definition, base)
+        return replace(begun, pieces=(*begun.pieces, *pieces), end=held.end)
 
     def _write(self, topic: str, identity: str, rows: DataFrame, end: Offsets) -> _Base:
         """A new base. Crash before its note is written: the folder is of no use, and goes."""
         folder = f"{self._home(topic)}/{time.time_ns()}"
-        rows.write.parquet(f"{folder}/rows")
+        # few files: each is opened by a task of its own, by every reader
+        tasks = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        rows.coalesce(tasks).write.parquet(f"{folder}/rows")
         written = self._spark.read.parquet(f"{folder}/rows")
         count = written.count()
         about = json.dumps({"identity": identity, "end": end, "count": count})
@@ -363,7 +420,12 @@ class Tables:
 
 def _kept(changes: DataFrame) -> DataFrame:
     """The changes, made once."""
-    return changes.coalesce(2).localCheckpoint(eager=True)
+    return changes.coalesce(_TASKS).localCheckpoint(eager=True)
+
+
+def _union(pieces: Sequence[DataFrame]) -> DataFrame:
+    """All changes of some pieces, in few tasks: each costs more than the rows of a piece do."""
+    return reduce(DataFrame.unionByName, pieces).coalesce(_TASKS)
 
 
 def release(kept: DataFrame) -> None:

@@ -78,3 +78,23 @@ def test_what_has_been_replaced_stays_until_its_readers_are_done(
     reader.join()
     known._clear("t")
     assert freed == ["old"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "older"),
+    [
+        ([0, 10], 10),  # a single large piece goes into the base whole
+        ([10, 10, 10, 10], 20),
+        ([100, 1, 1, 1, 1], 100),
+        ([100, 1, 1, 1, 1, 1], 101),  # no more than a few stay
+        ([1, 1, 1, 50], 53),
+    ],
+)
+def test_the_newest_changes_stay_out_of_the_base(counts: list[int], older: int) -> None:
+    nothing: Any = None
+    pieces, at = [], 0
+    for count in counts:
+        pieces.append(tables.Piece({0: at}, {0: at + count}, nothing))
+        at += count
+    held = tables._Held(nothing, nothing, tuple(pieces), None, 0, {0: at})
+    assert held.older_end == {0: older}
