@@ -30,8 +30,9 @@ from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_static, into
 from mainstem.engine.decode import mentioned_metadata, metadata_field, row_schema
 from mainstem.engine.encode import encode
+from mainstem.engine.held_table import Only, all_rows
 from mainstem.engine.narrow import keeps_partitions
-from mainstem.engine.tables import Only, Tables, all_rows
+from mainstem.engine.tables import Tables
 from mainstem.engine.writer import Split
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import Offsets

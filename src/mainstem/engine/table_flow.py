@@ -33,8 +33,9 @@ from mainstem.definitions.relations import relations, table_name
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_mentions, compile_static, into
 from mainstem.engine.encode import encode
+from mainstem.engine.held_table import Only, all_rows, release
 from mainstem.engine.spark_errors import MARK
-from mainstem.engine.tables import Only, Tables, all_rows, release
+from mainstem.engine.tables import Tables
 from mainstem.engine.touched import Moved, narrowed, touched_keys, with_keys
 from mainstem.vocabulary import Offsets
 

@@ -15,18 +15,31 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mainstem.definitions.model import Definition
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.decode import read_changes
+from mainstem.engine.held_table import (
+    NEWEST_PIECES,
+    Base,
+    Held,
+    Only,
+    Piece,
+    all_rows,
+    kept,
+    latest_of,
+    release,
+    table_columns,
+    union,
+    with_changes,
+)
 from mainstem.engine.spark_errors import short
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -38,96 +51,9 @@ _LEAST_CHANGES_TO_MERGE = 20_000
 _SHARE_TO_MERGE = 0.1
 _MOST_PIECES = 10
 """Each piece of the changes is read by tasks of its own."""
-_NEWEST_PIECES = 4
-"""So many stay as they are when others are put together or go into the base."""
-_TASKS = 2
-"""By so many tasks the changes are read."""
 _READERS_SECONDS = 600.0
 """How long a reader that does not say that it is done may read what is of no use to others."""
 _ABOUT = "about"
-
-Only = Callable[[DataFrame], DataFrame]
-"""Leaves of some rows those that are wanted."""
-
-
-def all_rows(rows: DataFrame) -> DataFrame:
-    """For who wants all."""
-    return rows
-
-
-@dataclass(frozen=True)
-class _Base:
-    """The rows of a table at some offsets, in a folder of their own."""
-
-    identity: str
-    end: Offsets
-    rows: DataFrame
-    count: int
-    folder: str
-
-
-@dataclass(frozen=True)
-class Piece:
-    """The changes between two positions."""
-
-    start: Offsets
-    end: Offsets
-    rows: DataFrame
-
-    @property
-    def count(self) -> int:
-        """How many changes there are, at most."""
-        return sum(offset - self.start.get(p, 0) for p, offset in self.end.items())
-
-    def between(self, start: Offsets, end: Offsets) -> DataFrame | None:
-        """Those of them that lie between two other positions; None when there are none."""
-        filled = [p for p, offset in self.end.items() if offset > self.start.get(p, 0)]
-        if not any(
-            self.start.get(p, 0) < end.get(p, 0) and self.end[p] > start.get(p, 0) for p in filled
-        ):
-            return None
-        if all(
-            self.start.get(p, 0) >= start.get(p, 0) and self.end[p] <= end.get(p, 0) for p in filled
-        ):
-            # no test that is another one for each batch: Spark would compile it each time
-            return self.rows
-        return self.rows.filter(is_before(end) & ~is_before(start))
-
-
-@dataclass(frozen=True)
-class _Held:
-    """A base and what has changed since; a new one takes its place, so readers keep theirs."""
-
-    definition: Definition
-    base: _Base
-    pieces: tuple[Piece, ...]
-    """All changes since the base, in the order in which they were read."""
-    latest: DataFrame | None
-    """The last change of each row among the first `settled` pieces; None when there are none."""
-    settled: int
-    end: Offsets
-
-    @property
-    def changes_rows(self) -> int:
-        """How many changes there are since the base, at most."""
-        return sum(piece.count for piece in self.pieces)
-
-    @property
-    def older_end(self) -> Offsets:
-        """Where the older changes end: at least half of them."""
-        left = self.changes_rows / 2
-        for piece in reversed(self.pieces[-_NEWEST_PIECES:]):
-            left -= piece.count
-            if left < 0:
-                return piece.end
-        return self.pieces[-_NEWEST_PIECES].start
-
-    def between(self, start: Offsets, end: Offsets) -> DataFrame:
-        """The changes between two positions behind the base."""
-        found = [rows for piece in self.pieces if (rows := piece.between(start, end)) is not None]
-        if not found:
-            return self.pieces[0].rows.limit(0)
-        return found[0] if len(found) == 1 else _union(found)
 
 
 @dataclass(frozen=True)
@@ -160,7 +86,7 @@ class Tables:
         self._connection = connection
         self._admin = admin
         self._checkpoints = checkpoints
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, Held] = {}
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._retired: dict[str, _Retired] = defaultdict(_Retired)
         self._reading: dict[int, float] = {}
@@ -183,30 +109,30 @@ class Tables:
         rows of the base, and then again for those that have changed.
         """
         held = self._upto(definition, end)
-        if _reaches_back(held, end):
-            return _columns(self._state(held, end, only), definition)
+        if held.reaches_back(end):
+            return table_columns(self._state(held, end, only), definition)
         # a replay from long ago
         begin = self._admin.begin_offsets(definition.topic)
         changes = read_changes(self._spark, definition, self._connection, begin, end)
-        return _columns(only(_latest(changes).filter(~F.col("_gone"))), definition)
+        return table_columns(only(latest_of(changes).filter(~F.col("_gone"))), definition)
 
     def changed(self, definition: Definition, start: Offsets, end: Offsets) -> Changed | None:
         """What is different at `end` from `start`; None when that is long ago."""
         held = self._upto(definition, end)
-        if not _reaches_back(held, start):
+        if not held.reaches_back(start):
             return None
         between = held.between(start, end)
         ids = F.broadcast(between.select("_id").distinct())
-        before = _with_changes(
+        before = with_changes(
             held.base.rows.join(ids, "_id", "left_semi"),
-            _latest(held.between({}, start).join(ids, "_id", "left_semi")),
+            latest_of(held.between({}, start).join(ids, "_id", "left_semi")),
         )
-        after = _latest(between).filter(~F.col("_gone"))
+        after = latest_of(between).filter(~F.col("_gone"))
         count = sum(max(0, offset - start.get(p, 0)) for p, offset in end.items())
         return Changed(
-            _columns(before, definition),
-            _columns(after, definition),
-            _columns(between, definition),
+            table_columns(before, definition),
+            table_columns(after, definition),
+            table_columns(between, definition),
             count,
         )
 
@@ -216,7 +142,7 @@ class Tables:
         The columns are those of `read_changes`.
         """
         held = self._upto(definition, end)
-        if _reaches_back(held, start):
+        if held.reaches_back(start):
             between = held.between(start, end)
             before = self._state(held, start)
         else:
@@ -224,7 +150,7 @@ class Tables:
             start = {p: max(offset, begin.get(p, 0)) for p, offset in start.items()}
             read = partial(read_changes, self._spark, definition, self._connection)
             between = read(start, end)
-            before = _latest(read(begin, start)).filter(~F.col("_gone"))
+            before = latest_of(read(begin, start)).filter(~F.col("_gone"))
         ids = F.broadcast(between.select("_id").distinct())
         return before.join(ids, "_id", "left_semi").unionByName(between)
 
@@ -240,7 +166,7 @@ class Tables:
         columns = [[c.name, c.type] for c in definition.columns]
         return json.dumps([self._admin.topic_id(topic), begin, columns, definition.key])
 
-    def _upto(self, definition: Definition, end: Offsets) -> _Held:
+    def _upto(self, definition: Definition, end: Offsets) -> Held:
         """The table with all changes before `end`, and maybe later ones."""
         topic = definition.topic
         identity = self.identity(definition)
@@ -259,16 +185,16 @@ class Tables:
         """From now on the calling thread may use what is there, until it is `done`."""
         self._reading.setdefault(threading.get_ident(), time.monotonic())
 
-    def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> _Held:
+    def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> Held:
         """The table from the beginning of its topic."""
         end = {p: max(o, begin.get(p, 0)) for p, o in end.items()}
         changes = read_changes(self._spark, definition, self._connection, begin, end)
         base = self._write(
-            definition.topic, identity, _latest(changes).filter(~F.col("_gone")), end
+            definition.topic, identity, latest_of(changes).filter(~F.col("_gone")), end
         )
         return self._begun(definition, base)
 
-    def _found(self, definition: Definition, identity: str) -> _Held | None:
+    def _found(self, definition: Definition, identity: str) -> Held | None:
         """The newest base that an earlier run of the engine has left, if it is of this table."""
         folders = sorted(self._checkpoints.folders(self._home(definition.topic)))
         found = None
@@ -278,23 +204,23 @@ class Tables:
             if document.get("identity") == identity:
                 end = {int(p): o for p, o in document["end"].items()}
                 rows = self._spark.read.parquet(f"{folder}/rows")
-                base = _Base(identity, end, rows, document["count"], folder)
+                base = Base(identity, end, rows, document["count"], folder)
                 found = self._begun(definition, base)
             else:
                 self._checkpoints.delete(folder)
         return found
 
-    def _begun(self, definition: Definition, base: _Base) -> _Held:
+    def _begun(self, definition: Definition, base: Base) -> Held:
         at = base.end
-        none = _kept(read_changes(self._spark, definition, self._connection, at, at).limit(0))
-        return _Held(definition, base, (Piece(at, at, none),), None, 0, at)
+        none = kept(read_changes(self._spark, definition, self._connection, at, at).limit(0))
+        return Held(definition, base, (Piece(at, at, none),), None, 0, at)
 
-    def _advance(self, held: _Held, end: Offsets) -> _Held:
+    def _advance(self, held: Held, end: Offsets) -> Held:
         """What is held, brought up to `end`."""
         end = {p: max(end.get(p, 0), held.end.get(p, 0)) for p in {*end, *held.end}}
         start = {p: held.end.get(p, 0) for p in end}
         read = read_changes(self._spark, held.definition, self._connection, start, end)
-        new = _kept(read)
+        new = kept(read)
         if len(held.pieces) >= _MOST_PIECES:
             held = self._together(held)
         held = replace(held, pieces=(*held.pieces, Piece(start, end, new)), end=end)
@@ -308,11 +234,11 @@ class Tables:
             reads.wait()
         return held
 
-    def _together(self, held: _Held) -> _Held:
+    def _together(self, held: Held) -> Held:
         """All pieces as one, but for the newest."""
-        old, new = held.pieces[:-_NEWEST_PIECES], held.pieces[-_NEWEST_PIECES:]
+        old, new = held.pieces[:-NEWEST_PIECES], held.pieces[-NEWEST_PIECES:]
         rows = [piece.rows for piece in old]
-        one = Piece(held.base.end, old[-1].end, _kept(_union(rows)))
+        one = Piece(held.base.end, old[-1].end, kept(union(rows)))
         self._retire(held.definition.topic, *rows)
         pieces = (one, *new)
         if held.settled >= len(old):
@@ -321,20 +247,20 @@ class Tables:
             self._retire(held.definition.topic, held.latest)
         return replace(held, pieces=pieces, latest=None, settled=0)
 
-    def _settled(self, held: _Held) -> _Held:
+    def _settled(self, held: Held) -> Held:
         """What is held, with the last change of each row. Only who reads whole rows needs it."""
         new = [piece.rows for piece in held.pieces[held.settled :]]
         if not new:
             return held
-        latest = _latest(_union(new))
+        latest = latest_of(union(new))
         if held.latest is not None:
             newest = F.broadcast(latest.select("_id"))
             latest = held.latest.join(newest, "_id", "left_anti").unionByName(latest)
             self._retire(held.definition.topic, held.latest)
-        latest = _kept(latest)
+        latest = kept(latest)
         return replace(held, latest=latest, settled=len(held.pieces))
 
-    def _state(self, held: _Held, end: Offsets, only: Only = all_rows) -> DataFrame:
+    def _state(self, held: Held, end: Offsets, only: Only = all_rows) -> DataFrame:
         """Rows of the base, with the changes up to `end`."""
         if not held.changes_rows:
             return only(held.base.rows)
@@ -345,17 +271,17 @@ class Tables:
                     held = self._held[topic] = self._settled(held)
         latest = held.latest
         if latest is None or dict(end) != dict(held.end) or held.settled < len(held.pieces):
-            latest = _latest(held.between({}, end))
-        return _with_changes(held.base.rows, latest, only)
+            latest = latest_of(held.between({}, end))
+        return with_changes(held.base.rows, latest, only)
 
-    def _merge(self, held: _Held, reads: threading.Event) -> None:
+    def _merge(self, held: Held, reads: threading.Event) -> None:
         """Makes a new base of the older changes. Crash: the old base is the one that is found."""
         topic = held.definition.topic
         self._reads()
         reads.set()
         try:
             upto = held.older_end
-            rows = _with_changes(held.base.rows, _latest(held.between({}, upto)))
+            rows = with_changes(held.base.rows, latest_of(held.between({}, upto)))
             base = self._write(topic, held.base.identity, rows, upto)
             with self._locks[topic]:
                 now = self._held[topic]
@@ -369,7 +295,7 @@ class Tables:
             self._merging.discard(topic)
             self.done()
 
-    def _rebased(self, held: _Held, base: _Base) -> _Held:
+    def _rebased(self, held: Held, base: Base) -> Held:
         """What is held, with another base; no changes are left that are part of that one."""
         topic = held.definition.topic
         pieces = []
@@ -381,14 +307,14 @@ class Tables:
             self._retire(topic, piece.rows)
             if left is not None:  # it was put together with later ones
                 start = {p: max(o, base.end.get(p, 0)) for p, o in piece.start.items()}
-                pieces.append(Piece(start, piece.end, _kept(left)))
+                pieces.append(Piece(start, piece.end, kept(left)))
         if held.latest is not None:
             self._retire(topic, held.latest)
         self._retired[topic].folders.append((time.monotonic(), held.base.folder))
         begun = self._begun(held.definition, base)
         return replace(begun, pieces=(*begun.pieces, *pieces), end=held.end)
 
-    def _write(self, topic: str, identity: str, rows: DataFrame, end: Offsets) -> _Base:
+    def _write(self, topic: str, identity: str, rows: DataFrame, end: Offsets) -> Base:
         """A new base. Crash before its note is written: the folder is of no use, and goes."""
         folder = f"{self._home(topic)}/{time.time_ns()}"
         # few files: each is opened by a task of its own, by every reader
@@ -398,7 +324,7 @@ class Tables:
         count = written.count()
         about = json.dumps({"identity": identity, "end": end, "count": count})
         self._checkpoints.write_note(folder, _ABOUT, 0, about)
-        return _Base(identity, end, written, count, folder)
+        return Base(identity, end, written, count, folder)
 
     def _home(self, topic: str) -> str:
         return self._checkpoints.inside(f"_tables/{topic}")
@@ -416,45 +342,3 @@ class Tables:
             self._checkpoints.delete(retired.folders.pop(0)[1])
         while retired.changes and retired.changes[0][0] < limit:
             release(retired.changes.pop(0)[1])
-
-
-def _kept(changes: DataFrame) -> DataFrame:
-    """The changes, made once."""
-    return changes.coalesce(_TASKS).localCheckpoint(eager=True)
-
-
-def _union(pieces: Sequence[DataFrame]) -> DataFrame:
-    """All changes of some pieces, in few tasks: each costs more than the rows of a piece do."""
-    return reduce(DataFrame.unionByName, pieces).coalesce(_TASKS)
-
-
-def release(kept: DataFrame) -> None:
-    """Frees what `localCheckpoint` has kept."""
-    kept._jdf.queryExecution().analyzed().rdd().unpersist(False)
-
-
-def _reaches_back(held: _Held, to: Offsets) -> bool:
-    return all(offset >= held.base.end.get(p, 0) for p, offset in to.items())
-
-
-def _columns(rows: DataFrame, definition: Definition) -> DataFrame:
-    return rows.select(*(F.col(f"`{column.name}`") for column in definition.columns))
-
-
-def _with_changes(base: DataFrame, latest: DataFrame, only: Only = all_rows) -> DataFrame:
-    """Rows, with the last change of some of them."""
-    untouched = only(base).join(F.broadcast(latest.select("_id")), "_id", "left_anti")
-    return untouched.unionByName(only(latest.filter(~F.col("_gone"))))
-
-
-def _latest(changes: DataFrame) -> DataFrame:
-    """The last change of each row."""
-    everything = F.struct(*(F.col(f"`{name}`") for name in changes.columns))
-    last = changes.groupBy("_id").agg(F.max_by(everything, F.col("_offset")).alias("_last"))
-    return last.select("_last.*")
-
-
-def is_before(end: Mapping[int, int]) -> Column:
-    """True for changes before these offsets."""
-    tests = [(F.col("_partition") == p) & (F.col("_offset") < o) for p, o in end.items()]
-    return reduce(lambda one, other: one | other, tests, F.lit(False))

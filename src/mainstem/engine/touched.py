@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from mainstem.definitions.affected import Affected, Narrowing, Route
 from mainstem.definitions.model import Definition
 from mainstem.definitions.skeleton import Place
-from mainstem.engine.tables import Only, all_rows
+from mainstem.engine.held_table import Only, all_rows
 
 
 @dataclass(frozen=True, slots=True)

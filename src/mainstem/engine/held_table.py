@@ -1,0 +1,144 @@
+"""A table as it is held: its rows at some offsets, and what happened to rows since, in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from mainstem.definitions.model import Definition
+from mainstem.vocabulary import Offsets
+
+NEWEST_PIECES = 4
+"""So many stay as they are when others are put together or go into the base."""
+_TASKS = 2
+"""By so many tasks the changes are read."""
+
+Only = Callable[[DataFrame], DataFrame]
+"""Leaves of some rows those that are wanted."""
+
+
+def all_rows(rows: DataFrame) -> DataFrame:
+    """For who wants all."""
+    return rows
+
+
+@dataclass(frozen=True)
+class Base:
+    """The rows of a table at some offsets, in a folder of their own."""
+
+    identity: str
+    end: Offsets
+    rows: DataFrame
+    count: int
+    folder: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The changes between two positions."""
+
+    start: Offsets
+    end: Offsets
+    rows: DataFrame
+
+    @property
+    def count(self) -> int:
+        """How many changes there are, at most."""
+        return sum(offset - self.start.get(p, 0) for p, offset in self.end.items())
+
+    def between(self, start: Offsets, end: Offsets) -> DataFrame | None:
+        """Those of them that lie between two other positions; None when there are none."""
+        filled = [p for p, offset in self.end.items() if offset > self.start.get(p, 0)]
+        if not any(
+            self.start.get(p, 0) < end.get(p, 0) and self.end[p] > start.get(p, 0) for p in filled
+        ):
+            return None
+        if all(
+            self.start.get(p, 0) >= start.get(p, 0) and self.end[p] <= end.get(p, 0) for p in filled
+        ):
+            # no test that is another one for each batch: Spark would compile it each time
+            return self.rows
+        return self.rows.filter(is_before(end) & ~is_before(start))
+
+
+@dataclass(frozen=True)
+class Held:
+    """A base and what has changed since; a new one takes its place, so readers keep theirs."""
+
+    definition: Definition
+    base: Base
+    pieces: tuple[Piece, ...]
+    """All changes since the base, in the order in which they were read."""
+    latest: DataFrame | None
+    """The last change of each row among the first `settled` pieces; None when there are none."""
+    settled: int
+    end: Offsets
+
+    @property
+    def changes_rows(self) -> int:
+        """How many changes there are since the base, at most."""
+        return sum(piece.count for piece in self.pieces)
+
+    @property
+    def older_end(self) -> Offsets:
+        """Where the older changes end: at least half of them."""
+        left = self.changes_rows / 2
+        for piece in reversed(self.pieces[-NEWEST_PIECES:]):
+            left -= piece.count
+            if left < 0:
+                return piece.end
+        return self.pieces[-NEWEST_PIECES].start
+
+    def reaches_back(self, to: Offsets) -> bool:
+        """True when the table is known as it was at these offsets."""
+        return all(offset >= self.base.end.get(p, 0) for p, offset in to.items())
+
+    def between(self, start: Offsets, end: Offsets) -> DataFrame:
+        """The changes between two positions behind the base."""
+        found = [rows for piece in self.pieces if (rows := piece.between(start, end)) is not None]
+        if not found:
+            return self.pieces[0].rows.limit(0)
+        return found[0] if len(found) == 1 else union(found)
+
+
+def kept(changes: DataFrame) -> DataFrame:
+    """The changes, made once."""
+    return changes.coalesce(_TASKS).localCheckpoint(eager=True)
+
+
+def union(pieces: Sequence[DataFrame]) -> DataFrame:
+    """All changes of some pieces, in few tasks: each costs more than the rows of a piece do."""
+    return reduce(DataFrame.unionByName, pieces).coalesce(_TASKS)
+
+
+def release(kept: DataFrame) -> None:
+    """Frees what `localCheckpoint` has kept."""
+    kept._jdf.queryExecution().analyzed().rdd().unpersist(False)
+
+
+def table_columns(rows: DataFrame, definition: Definition) -> DataFrame:
+    """The rows with the columns of the table alone."""
+    return rows.select(*(F.col(f"`{column.name}`") for column in definition.columns))
+
+
+def with_changes(base: DataFrame, latest: DataFrame, only: Only = all_rows) -> DataFrame:
+    """Rows, with the last change of some of them."""
+    untouched = only(base).join(F.broadcast(latest.select("_id")), "_id", "left_anti")
+    return untouched.unionByName(only(latest.filter(~F.col("_gone"))))
+
+
+def latest_of(changes: DataFrame) -> DataFrame:
+    """The last change of each row."""
+    everything = F.struct(*(F.col(f"`{name}`") for name in changes.columns))
+    last = changes.groupBy("_id").agg(F.max_by(everything, F.col("_offset")).alias("_last"))
+    return last.select("_last.*")
+
+
+def is_before(end: Mapping[int, int]) -> Column:
+    """True for changes before these offsets."""
+    tests = [(F.col("_partition") == p) & (F.col("_offset") < o) for p, o in end.items()]
+    return reduce(lambda one, other: one | other, tests, F.lit(False))
