@@ -30,7 +30,7 @@ from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_static, into
 from mainstem.engine.decode import mentioned_metadata, metadata_field, row_schema
 from mainstem.engine.encode import encode
-from mainstem.engine.held_table import Only, all_rows
+from mainstem.engine.held_table import ALL_ROWS, Only
 from mainstem.engine.narrow import keeps_partitions
 from mainstem.engine.tables import Tables
 from mainstem.engine.writer import Split
@@ -99,7 +99,7 @@ class Enrichment:
         session = batch.sparkSession
         ends = self._ends(batch_id)
 
-        def read(name: str, only: Only = all_rows) -> DataFrame:
+        def read(name: str, only: Only = ALL_ROWS) -> DataFrame:
             source = self._tables[name]
             return into(session, self._snapshots.at(source, ends[source.topic], only))
 
@@ -108,7 +108,8 @@ class Enrichment:
         rows = {self._stream.name.lower(): batch}
         for key in self._keys:
             asked_for = partial(_asked_for, source=rows[key.source], key=key)
-            rows[key.table] = F.broadcast(read(key.table, asked_for))
+            only = Only(asked_for, frozenset(column.lower() for column in key.columns))
+            rows[key.table] = F.broadcast(read(key.table, only))
         sources = {s: rows[n] if n in rows else read(n) for n, s in self._tables.items()}
         sources[self._stream] = batch
         return encode(compile_static(session, self._query, sources), self._definition)

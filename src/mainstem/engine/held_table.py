@@ -17,13 +17,24 @@ NEWEST_PIECES = 4
 _TASKS = 2
 """By so many tasks the changes are read."""
 
-Only = Callable[[DataFrame], DataFrame]
-"""Leaves of some rows those that are wanted."""
+
+@dataclass(frozen=True)
+class Only:
+    """Leaves of some rows of a table those that are wanted."""
+
+    choose: Callable[[DataFrame], DataFrame]
+    columns: frozenset[str]
+    """By the values of which columns it chooses, in small letters; none: it takes all."""
+
+    def __call__(self, rows: DataFrame) -> DataFrame:
+        return self.choose(rows)
+
+    def by_key(self, definition: Definition) -> bool:
+        """True when it takes a row, as it was and as it is, or leaves it."""
+        return bool(self.columns) and self.columns <= {name.lower() for name in definition.key}
 
 
-def all_rows(rows: DataFrame) -> DataFrame:
-    """For who wants all."""
-    return rows
+ALL_ROWS = Only(lambda rows: rows, frozenset())
 
 
 @dataclass(frozen=True)
@@ -125,7 +136,7 @@ def table_columns(rows: DataFrame, definition: Definition) -> DataFrame:
     return rows.select(*(F.col(f"`{column.name}`") for column in definition.columns))
 
 
-def with_changes(base: DataFrame, latest: DataFrame, only: Only = all_rows) -> DataFrame:
+def with_changes(base: DataFrame, latest: DataFrame, only: Only = ALL_ROWS) -> DataFrame:
     """Rows, with the last change of some of them."""
     untouched = only(base).join(F.broadcast(latest.select("_id")), "_id", "left_anti")
     return untouched.unionByName(only(latest.filter(~F.col("_gone"))))

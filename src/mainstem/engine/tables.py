@@ -27,12 +27,12 @@ from mainstem.definitions.model import Definition
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.decode import read_changes
 from mainstem.engine.held_table import (
+    ALL_ROWS,
     NEWEST_PIECES,
     Base,
     Held,
     Only,
     Piece,
-    all_rows,
     kept,
     latest_of,
     release,
@@ -102,7 +102,7 @@ class Tables:
         """Where the table's topic ends now."""
         return self._admin.end_offsets(definition.topic, committed=committed)
 
-    def at(self, definition: Definition, end: Offsets, only: Only = all_rows) -> DataFrame:
+    def at(self, definition: Definition, end: Offsets, only: Only = ALL_ROWS) -> DataFrame:
         """The table's rows at these offsets.
 
         `only` leaves of some rows those that are wanted, by their own columns. It is asked for the
@@ -260,10 +260,14 @@ class Tables:
         latest = kept(latest)
         return replace(held, latest=latest, settled=len(held.pieces))
 
-    def _state(self, held: Held, end: Offsets, only: Only = all_rows) -> DataFrame:
+    def _state(self, held: Held, end: Offsets, only: Only = ALL_ROWS) -> DataFrame:
         """Rows of the base, with the changes up to `end`."""
         if not held.changes_rows:
             return only(held.base.rows)
+        if only.by_key(held.definition):
+            # all changes of a row have its key, so what happened to others need not be known
+            changes = only(held.between({}, end))
+            return with_changes(only(held.base.rows), latest_of(changes))
         topic = held.definition.topic
         if dict(end) == dict(held.end):
             with self._locks[topic]:
