@@ -27,6 +27,7 @@ class Only:
     """By the values of which columns it chooses, in small letters; none: it takes all."""
 
     def __call__(self, rows: DataFrame) -> DataFrame:
+        """The rows that are wanted."""
         return self.choose(rows)
 
     def by_key(self, definition: Definition) -> bool:
@@ -114,6 +115,12 @@ class Held:
         if not found:
             return self.pieces[0].rows.limit(0)
         return found[0] if len(found) == 1 else union(found)
+
+    def before(self, start: Offsets, changes: DataFrame) -> DataFrame:
+        """The rows that some changes are about, as they were at a position behind the base."""
+        ids = F.broadcast(changes.select("_id").distinct())
+        earlier = self.between({}, start).join(ids, "_id", "left_semi")
+        return with_changes(self.base.rows.join(ids, "_id", "left_semi"), latest_of(earlier))
 
 
 def kept(changes: DataFrame) -> DataFrame:

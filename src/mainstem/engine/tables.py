@@ -122,11 +122,7 @@ class Tables:
         if not held.reaches_back(start):
             return None
         between = held.between(start, end)
-        ids = F.broadcast(between.select("_id").distinct())
-        before = with_changes(
-            held.base.rows.join(ids, "_id", "left_semi"),
-            latest_of(held.between({}, start).join(ids, "_id", "left_semi")),
-        )
+        before = held.before(start, between)
         after = latest_of(between).filter(~F.col("_gone"))
         count = sum(max(0, offset - start.get(p, 0)) for p, offset in end.items())
         return Changed(
@@ -144,13 +140,12 @@ class Tables:
         held = self._upto(definition, end)
         if held.reaches_back(start):
             between = held.between(start, end)
-            before = self._state(held, start)
-        else:
-            begin = self._admin.begin_offsets(definition.topic)
-            start = {p: max(offset, begin.get(p, 0)) for p, offset in start.items()}
-            read = partial(read_changes, self._spark, definition, self._connection)
-            between = read(start, end)
-            before = latest_of(read(begin, start)).filter(~F.col("_gone"))
+            return held.before(start, between).unionByName(between)
+        begin = self._admin.begin_offsets(definition.topic)
+        start = {p: max(offset, begin.get(p, 0)) for p, offset in start.items()}
+        read = partial(read_changes, self._spark, definition, self._connection)
+        between = read(start, end)
+        before = latest_of(read(begin, start)).filter(~F.col("_gone"))
         ids = F.broadcast(between.select("_id").distinct())
         return before.join(ids, "_id", "left_semi").unionByName(between)
 
