@@ -14,8 +14,10 @@ from mainstem.vocabulary import Offsets
 
 NEWEST_PIECES = 4
 """So many stay as they are when others are put together or go into the base."""
+_FEW = 20_000
+"""So many changes are read by one task: Spark then has nothing to send around."""
 _TASKS = 2
-"""By so many tasks the changes are read."""
+"""For more of them."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Piece:
         """How many changes there are, at most."""
         return sum(offset - self.start.get(p, 0) for p, offset in self.end.items())
 
-    def between(self, start: Offsets, end: Offsets) -> DataFrame | None:
+    def between(self, start: Offsets, end: Offsets) -> Piece | None:
         """Those of them that lie between two other positions; None when there are none."""
         filled = [p for p, offset in self.end.items() if offset > self.start.get(p, 0)]
         if not any(
@@ -73,8 +75,10 @@ class Piece:
             self.start.get(p, 0) >= start.get(p, 0) and self.end[p] <= end.get(p, 0) for p in filled
         ):
             # no test that is another one for each batch: Spark would compile it each time
-            return self.rows
-        return self.rows.filter(is_before(end) & ~is_before(start))
+            return self
+        first = {p: max(offset, start.get(p, 0)) for p, offset in self.start.items()}
+        last = {p: min(offset, end.get(p, 0)) for p, offset in self.end.items()}
+        return Piece(first, last, self.rows.filter(is_before(end) & ~is_before(start)))
 
 
 @dataclass(frozen=True)
@@ -111,10 +115,10 @@ class Held:
 
     def between(self, start: Offsets, end: Offsets) -> DataFrame:
         """The changes between two positions behind the base."""
-        found = [rows for piece in self.pieces if (rows := piece.between(start, end)) is not None]
+        found = [part for piece in self.pieces if (part := piece.between(start, end)) is not None]
         if not found:
             return self.pieces[0].rows.limit(0)
-        return found[0] if len(found) == 1 else union(found)
+        return found[0].rows if len(found) == 1 else together(found)
 
     def before(self, start: Offsets, changes: DataFrame) -> DataFrame:
         """The rows that some changes are about, as they were at a position behind the base."""
@@ -123,14 +127,16 @@ class Held:
         return with_changes(self.base.rows.join(ids, "_id", "left_semi"), latest_of(earlier))
 
 
-def kept(changes: DataFrame) -> DataFrame:
-    """The changes, made once."""
-    return changes.coalesce(_TASKS).localCheckpoint(eager=True)
+def kept(changes: DataFrame, count: int) -> DataFrame:
+    """About so many changes, made once."""
+    return changes.coalesce(1 if count <= _FEW else _TASKS).localCheckpoint(eager=True)
 
 
-def union(pieces: Sequence[DataFrame]) -> DataFrame:
+def together(pieces: Sequence[Piece]) -> DataFrame:
     """All changes of some pieces, in few tasks: each costs more than the rows of a piece do."""
-    return reduce(DataFrame.unionByName, pieces).coalesce(_TASKS)
+    rows = reduce(DataFrame.unionByName, (piece.rows for piece in pieces))
+    count = sum(piece.count for piece in pieces)
+    return rows.coalesce(1 if count <= _FEW else _TASKS)
 
 
 def release(kept: DataFrame) -> None:

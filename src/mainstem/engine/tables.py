@@ -18,8 +18,6 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -37,7 +35,7 @@ from mainstem.engine.held_table import (
     latest_of,
     release,
     table_columns,
-    union,
+    together,
     with_changes,
 )
 from mainstem.engine.spark_errors import short
@@ -169,7 +167,10 @@ class Tables:
         with self._locks[topic]:
             held = self._held.get(topic) or self._found(definition, identity)
             if held is None or held.base.identity != identity:
+                old = held
                 held = self._load(definition, identity, self._admin.begin_offsets(topic), end)
+                if old is not None:
+                    self._retire_all(old)
             elif any(offset > held.end.get(p, 0) for p, offset in end.items()):
                 held = self._advance(held, end)
             self._held[topic] = held
@@ -207,15 +208,19 @@ class Tables:
 
     def _begun(self, definition: Definition, base: Base) -> Held:
         at = base.end
-        none = kept(read_changes(self._spark, definition, self._connection, at, at).limit(0))
+        none = kept(read_changes(self._spark, definition, self._connection, at, at).limit(0), 0)
         return Held(definition, base, (Piece(at, at, none),), None, 0, at)
 
     def _advance(self, held: Held, end: Offsets) -> Held:
         """What is held, brought up to `end`."""
         end = {p: max(end.get(p, 0), held.end.get(p, 0)) for p in {*end, *held.end}}
         start = {p: held.end.get(p, 0) for p in end}
+        new_rows = sum(offset - start[p] for p, offset in end.items())
+        if new_rows > max(_LEAST_CHANGES_TO_MERGE, held.base.count):
+            # a table that is being filled: no use to keep all of it in memory first
+            return self._load_again(held, end)
         read = read_changes(self._spark, held.definition, self._connection, start, end)
-        new = kept(read)
+        new = kept(read, new_rows)
         if len(held.pieces) >= _MOST_PIECES:
             held = self._together(held)
         held = replace(held, pieces=(*held.pieces, Piece(start, end, new)), end=end)
@@ -229,13 +234,19 @@ class Tables:
             reads.wait()
         return held
 
+    def _load_again(self, held: Held, end: Offsets) -> Held:
+        definition = held.definition
+        begin = self._admin.begin_offsets(definition.topic)
+        loaded = self._load(definition, held.base.identity, begin, end)
+        self._retire_all(held)
+        return loaded
+
     def _together(self, held: Held) -> Held:
         """All pieces as one, but for the newest."""
         old, new = held.pieces[:-NEWEST_PIECES], held.pieces[-NEWEST_PIECES:]
-        rows = [piece.rows for piece in old]
-        one = Piece(held.base.end, old[-1].end, kept(union(rows)))
-        self._retire(held.definition.topic, *rows)
-        pieces = (one, *new)
+        rows = kept(together(old), sum(piece.count for piece in old))
+        self._retire(held.definition.topic, *(piece.rows for piece in old))
+        pieces = (Piece(held.base.end, old[-1].end, rows), *new)
         if held.settled >= len(old):
             return replace(held, pieces=pieces, settled=held.settled - len(old) + 1)
         if held.latest is not None:
@@ -244,15 +255,15 @@ class Tables:
 
     def _settled(self, held: Held) -> Held:
         """What is held, with the last change of each row. Only who reads whole rows needs it."""
-        new = [piece.rows for piece in held.pieces[held.settled :]]
+        new = held.pieces[held.settled :]
         if not new:
             return held
-        latest = latest_of(union(new))
+        latest = latest_of(together(new))
         if held.latest is not None:
             newest = F.broadcast(latest.select("_id"))
             latest = held.latest.join(newest, "_id", "left_anti").unionByName(latest)
             self._retire(held.definition.topic, held.latest)
-        latest = kept(latest)
+        latest = kept(latest, held.changes_rows)
         return replace(held, latest=latest, settled=len(held.pieces))
 
     def _state(self, held: Held, end: Offsets, only: Only = ALL_ROWS) -> DataFrame:
@@ -288,7 +299,7 @@ class Tables:
                     self._held[topic] = self._rebased(now, base)
                 else:  # the topic is another one meanwhile, or was emptied
                     self._checkpoints.delete(base.folder)
-        except (PySparkException, Py4JError) as error:  # the engine may be ending
+        except Exception as error:  # noqa: BLE001 - the old base will do; the engine may be ending
             _LOG.warning("no new base for table %s: %s", held.definition.name, short(error))
         finally:
             self._merging.discard(topic)
@@ -296,22 +307,18 @@ class Tables:
 
     def _rebased(self, held: Held, base: Base) -> Held:
         """What is held, with another base; no changes are left that are part of that one."""
-        topic = held.definition.topic
-        pieces = []
+        stay, go = [], []
         for piece in held.pieces:
             left = piece.between(base.end, held.end)
-            if left is piece.rows:
-                pieces.append(piece)
+            if left is piece:
+                stay.append(piece)
                 continue
-            self._retire(topic, piece.rows)
-            if left is not None:  # it was put together with later ones
-                start = {p: max(o, base.end.get(p, 0)) for p, o in piece.start.items()}
-                pieces.append(Piece(start, piece.end, kept(left)))
-        if held.latest is not None:
-            self._retire(topic, held.latest)
-        self._retired[topic].folders.append((time.monotonic(), held.base.folder))
+            go.append(piece)
+            if left is not None:  # it was put together with later ones meanwhile
+                stay.append(replace(left, rows=kept(left.rows, left.count)))
+        self._retire_all(replace(held, pieces=tuple(go)))
         begun = self._begun(held.definition, base)
-        return replace(begun, pieces=(*begun.pieces, *pieces), end=held.end)
+        return replace(begun, pieces=(*begun.pieces, *stay), end=held.end)
 
     def _write(self, topic: str, identity: str, rows: DataFrame, end: Offsets) -> Base:
         """A new base. Crash before its note is written: the folder is of no use, and goes."""
@@ -331,6 +338,12 @@ class Tables:
     def _retire(self, topic: str, *changes: DataFrame) -> None:
         now = time.monotonic()
         self._retired[topic].changes.extend((now, kept) for kept in changes)
+
+    def _retire_all(self, held: Held) -> None:
+        topic = held.definition.topic
+        latest = [] if held.latest is None else [held.latest]
+        self._retire(topic, *(piece.rows for piece in held.pieces), *latest)
+        self._retired[topic].folders.append((time.monotonic(), held.base.folder))
 
     def _clear(self, topic: str) -> None:
         """Removes what nobody reads any more: Spark alone would do so some time, or never."""
