@@ -62,7 +62,7 @@ class Piece:
     @property
     def count(self) -> int:
         """How many changes there are, at most."""
-        return sum(offset - self.start.get(p, 0) for p, offset in self.end.items())
+        return sum(max(0, offset - self.start.get(p, 0)) for p, offset in self.end.items())
 
     def between(self, start: Offsets, end: Offsets) -> Piece | None:
         """Those of them that lie between two other positions; None when there are none."""
