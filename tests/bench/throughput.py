@@ -104,6 +104,7 @@ class Bench:
 
     def close(self) -> None:
         """Ends Spark."""
+        self.machinery.tables.close()
         self.machinery.spark.stop()
         self.admin.close()
 

@@ -52,6 +52,7 @@ _MOST_PIECES = 10
 _READERS_SECONDS = 600.0
 """How long a reader that does not say that it is done may read what is of no use to others."""
 _ABOUT = "about"
+_MERGES = "new bases of tables"
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,16 @@ class Tables:
         self._retired: dict[str, _Retired] = defaultdict(_Retired)
         self._reading: dict[int, float] = {}
         """Threads that read tables, and since when."""
-        self._merging: set[str] = set()
-        """Topics of tables for which a new base is being made."""
+        self._merging: dict[str, threading.Thread] = {}
+        """The threads that make new bases, by topic."""
+        self._closed = False
+
+    def close(self) -> None:
+        """Ends what goes on beside the flows, which have ended."""
+        self._closed = True
+        self._spark.sparkContext.cancelJobGroup(_MERGES)
+        for thread in list(self._merging.values()):
+            thread.join()
 
     def done(self) -> None:
         """The calling thread has no use any more for what it has read."""
@@ -227,10 +236,10 @@ class Tables:
         topic = held.definition.topic
         most = max(_LEAST_CHANGES_TO_MERGE, held.base.count * _SHARE_TO_MERGE)
         if held.changes_rows > most and topic not in self._merging:
-            self._merging.add(topic)
             reads = threading.Event()
-            name = f"table-{held.definition.name}"
-            threading.Thread(target=self._merge, args=(held, reads), name=name, daemon=True).start()
+            thread = threading.Thread(target=self._merge, args=(held, reads), daemon=True)
+            self._merging[topic] = thread
+            thread.start()
             reads.wait()
         return held
 
@@ -290,6 +299,7 @@ class Tables:
         self._reads()
         reads.set()
         try:
+            self._spark.sparkContext.setJobGroup(_MERGES, f"a new base of {held.definition.name}")
             upto = held.older_end
             rows = with_changes(held.base.rows, latest_of(held.between({}, upto)))
             base = self._write(topic, held.base.identity, rows, upto)
@@ -299,10 +309,11 @@ class Tables:
                     self._held[topic] = self._rebased(now, base)
                 else:  # the topic is another one meanwhile, or was emptied
                     self._checkpoints.delete(base.folder)
-        except Exception as error:  # noqa: BLE001 - the old base will do; the engine may be ending
-            _LOG.warning("no new base for table %s: %s", held.definition.name, short(error))
+        except Exception as error:  # noqa: BLE001 - whatever it was, the old base will do
+            if not self._closed:
+                _LOG.warning("no new base for table %s: %s", held.definition.name, short(error))
         finally:
-            self._merging.discard(topic)
+            self._merging.pop(topic)
             self.done()
 
     def _rebased(self, held: Held, base: Base) -> Held:
