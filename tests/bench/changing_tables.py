@@ -73,6 +73,7 @@ def run(endpoints: Endpoints, jars: list[Path], folder: Path) -> Iterator[Figure
     """Loading, enrichment with each size of table, then table flows over the larger one."""
     connection = Connection(endpoints.bootstrap_servers)
     bench = Bench.open(connection, jars, folder)
+    bench.machinery.spark.sparkContext.setLogLevel("OFF")  # flows are stopped in mid-batch
     customers, shops, _ = inputs = bench.declare(INPUTS)
     orders = inputs[2]
     fill(connection, shops.topic, range(FEW), _row)

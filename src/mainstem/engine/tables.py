@@ -194,9 +194,9 @@ class Tables:
         """The table from the beginning of its topic."""
         end = {p: max(o, begin.get(p, 0)) for p, o in end.items()}
         changes = read_changes(self._spark, definition, self._connection, begin, end)
-        base = self._write(
-            definition.topic, identity, latest_of(changes).filter(~F.col("_gone")), end
-        )
+        # brought together first: else Spark sorts them twice, before and behind that
+        rows = latest_of(changes.repartition("_id")).filter(~F.col("_gone"))
+        base = self._write(definition.topic, identity, rows, end)
         return self._begun(definition, base)
 
     def _found(self, definition: Definition, identity: str) -> Held | None:
