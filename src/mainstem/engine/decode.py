@@ -236,16 +236,16 @@ def read_changes(
     between = (_offsets_text({definition.topic: at}) for at in (start, end))
     raw = _load_range(spark, _where(definition), connection, (), *between)
     key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
-    key_text = F.col("key").cast("string")
     parsed = raw.select(
         _from_json(definition),
-        F.from_json(key_text, key_schema).alias("_keys"),
-        key_text.alias("_key_text"),
+        F.col("key").cast("string").alias("_key_text"),
         "value",
         "partition",
         "offset",
     ).filter(_corrupt().isNull())
-    row, keys = F.col("_row"), F.col("_keys")
+    # not beside the value above: nearly all records have their key in the value, too, and there it
+    # would be parsed for each
+    row, keys = F.col("_row"), F.from_json(F.col("_key_text"), key_schema)
     columns = []
     for made in row_schema(definition):
         value = row.getField(made.name)

@@ -180,7 +180,7 @@ def _run(
         case FlowKind.ENRICH:
             rows = _stream_of(session, definition, query, inputs, connection, limit)
             enrichment = Enrichment(entry, inputs, tables, checkpoints, checkpoint)
-            return _Run(rows, Split.WHOLE, enrichment)
+            return _Run(rows, enrichment.split(session), enrichment)
         case FlowKind.TABLE:
             if definition.kind is Kind.STREAM:
                 rows = read_signals(session, inputs, connection, definition.start)

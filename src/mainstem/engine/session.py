@@ -94,6 +94,8 @@ def open_session(
         "spark.local.dir": str(scratch / "spark-local"),
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
+        # else files are read in as many parts as there are slots, most of them without a row
+        "spark.sql.files.minPartitionNum": str(settings.shuffle_partitions),
         **settings.options,
     }
     builder = SparkSession.builder.appName("mainstem").master(settings.master)
