@@ -159,6 +159,10 @@ class Backfills:
             moment = _time(since)
             found = self._admin.all_offsets_at(int(moment.timestamp() * 1000), ends)
             return moment.isoformat().replace("+00:00", "Z"), found
+        other = sorted(since.keys() - begins.keys())
+        if other:
+            problem = f"topic {other[0]} is none of those that are read: {', '.join(begins)}"
+            raise MainstemError("BAD_REQUEST", problem=problem)
         return "offsets", {t: _given(since, t, at, ends[t]) for t, at in begins.items()}
 
 

@@ -105,7 +105,15 @@ def test_from_offsets(world: World) -> None:
 
 @pytest.mark.parametrize(
     "since",
-    ["yesterday", "", {"s": {"0": 101}}, {"s": {"1": 9}}, {"s": {"7": 0}}, {"s": {"x": 0}}],
+    [
+        "yesterday",
+        "",
+        {"s": {"0": 101}},
+        {"s": {"1": 9}},
+        {"s": {"7": 0}},
+        {"s": {"x": 0}},
+        {"S": {"0": 1}},
+    ],
 )
 def test_places_that_are_none(world: World, since: Any) -> None:
     with pytest.raises(MainstemError) as refused:
