@@ -40,6 +40,7 @@ from mainstem.definitions.model import Definition, Kind
 from mainstem.engine.flow import Flow, FlowServices
 from mainstem.engine.status import offsets_from, offsets_in
 from mainstem.engine.take_over import backfill_group
+from mainstem.vocabulary import Offsets
 
 _UNPACED = "0 seconds"
 
@@ -140,6 +141,16 @@ class BackfillFlow(Flow):
         if self.backfill.start != EARLIEST:
             for topic, at in json.loads(self.backfill.start).items():
                 self.status.positions.setdefault(topic, dict(at))
+
+    def _report(
+        self,
+        source: Definition,
+        start: Mapping[str, Offsets],
+        end: Mapping[str, Offsets],
+        bad: int | None,
+    ) -> None:
+        # records from its end on are left out before anybody looks whether they are bad
+        super()._report(source, start, end, None if self._end else bad)
 
     def _left(self) -> int | None:
         """How many records it has yet to read; None: that is not known."""
