@@ -59,6 +59,22 @@ def pace(rate: int | None, most: int, streams: int, partitions: int) -> tuple[in
     return max(1, each), f"{max(1, round(seconds * 1000))} milliseconds"
 
 
+def place_now(start: str, begins: Mapping[str, Offsets]) -> str:
+    """Where a flow that has not begun yet begins, in the log as it is now.
+
+    Since it was asked for, records may have gone by age, and partitions may have come: Spark wants
+    offsets that are there, for all of them. Once it has begun, its checkpoint counts.
+    """
+    if start == EARLIEST:
+        return start
+    wanted = offsets_in(start)
+    found = {
+        topic: {str(p): max(o, wanted.get(topic, {}).get(p, o)) for p, o in at.items()}
+        for topic, at in begins.items()
+    }
+    return json.dumps(found)
+
+
 class BackfillFlow(Flow):
     """The flow of a backfill; the runner hands it over when it has caught up."""
 
@@ -78,7 +94,10 @@ class BackfillFlow(Flow):
         settings = services.settings.model_copy(update={"max_records_per_batch": each})
         info = admin.topic(entry.definition.topic)
         staged = beside(entry, 1 if info is None else info.partitions)
-        staged = replace(staged, definition=replace(staged.definition, trigger=trigger))
+        start = place_now(self.backfill.start, admin.all_begin_offsets(topics))
+        staged = replace(
+            staged, definition=replace(staged.definition, trigger=trigger, start=start)
+        )
         super().__init__(staged, inputs, replace(services, settings=settings))
         self.group = backfill_group(staged)
         self._end = offsets_in(self.backfill.end)
@@ -138,8 +157,9 @@ class BackfillFlow(Flow):
         # the group may be a batch behind, and without news Spark does not say where it is
         for topic, at in self._services.checkpoints.end(self.checkpoint).items():
             self.status.positions[topic] = {str(p): o for p, o in at.items()}
-        if self.backfill.start != EARLIEST:
-            for topic, at in json.loads(self.backfill.start).items():
+        start = self.entry.definition.start
+        if start != EARLIEST:
+            for topic, at in json.loads(start).items():
                 self.status.positions.setdefault(topic, dict(at))
 
     def _report(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,7 +14,7 @@ from mainstem.catalog.entry import Entry
 from mainstem.config import SparkSettings
 from mainstem.definitions.model import Definition
 from mainstem.definitions.parse import parse_one
-from mainstem.engine.backfill import BackfillFlow, pace
+from mainstem.engine.backfill import BackfillFlow, pace, place_now
 from mainstem.engine.flow import FlowServices
 from mainstem.engine.quarantine import Report
 from mainstem.testing.clock import ManualClock
@@ -44,6 +45,14 @@ def test_never_faster_than_asked_for(rate: int, streams: int) -> None:
     assert max(each * streams, partitions) <= rate * seconds * 1.01
 
 
+def test_a_place_that_is_gone_or_new() -> None:
+    begins = {"s": {0: 4, 1: 0, 2: 0}}
+    assert place_now("earliest", begins) == "earliest"
+    assert json.loads(place_now('{"s": {"0": 2, "1": 5}}', begins)) == {
+        "s": {"0": 4, "1": 5, "2": 0}
+    }
+
+
 def made(text: str) -> Definition:
     definition: Definition = parse_one(text).definition  # type: ignore[union-attr]
     return definition
@@ -71,6 +80,7 @@ def flow(reports: list[Report]) -> BackfillFlow:
     admin = SimpleNamespace(
         topics_of=lambda source: [source.topic],
         all_end_offsets=lambda topics: {"s": {0: 50, 1: 60}},
+        all_begin_offsets=lambda topics: {"s": {0: 0, 1: 0}},
         topic=lambda name: SimpleNamespace(partitions=2),
         group_offsets=lambda group, topic: {0: 4, 1: 6},
     )
