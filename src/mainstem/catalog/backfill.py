@@ -18,6 +18,15 @@ HANDING_OVER = "handing over"
 """The state of a backfill that is done, as long as the table has yet to go on with it."""
 
 
+def check(entry: Entry, inputs: Sequence[Definition], start: str = EARLIEST) -> None:
+    """Refuses a backfill where there can be none, or while another one is on its way."""
+    reason = _obstacle(entry, inputs, start)
+    if reason is not None:
+        raise MainstemError("BACKFILL_NOT_POSSIBLE", name=entry.name, reason=reason)
+    if entry.backfill is not None and entry.backfill.active:
+        raise MainstemError("BACKFILL_ON_ITS_WAY", name=entry.name)
+
+
 def begun(
     entry: Entry,
     inputs: Sequence[Definition],
@@ -31,11 +40,8 @@ def begun(
 
     That of a stream has an `end`. From now on its records count as taken, whatever becomes of it.
     """
-    reason = _obstacle(entry, inputs, start)
-    if reason is not None:
-        raise MainstemError("BACKFILL_NOT_POSSIBLE", name=entry.name, reason=reason)
-    if entry.backfill is not None and entry.backfill.active:
-        raise MainstemError("BACKFILL_ON_ITS_WAY", name=entry.name)
+    check(entry, inputs, start)
+    assert (end is not None) is (entry.definition.kind is Kind.STREAM)
     backfill = Backfill(entry.newest_generation + 1, since, start, rate, end=end)
     return replace(entry, backfill=backfill, reaches=entry.reaches if end is None else start)
 

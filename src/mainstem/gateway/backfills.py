@@ -14,6 +14,7 @@ from mainstem.catalog.backfill import (
     EARLIEST,
     HANDING_OVER,
     begun,
+    check,
     records_between,
     turned,
     unread,
@@ -68,7 +69,7 @@ class Backfills:
         catalog, entry = self._entry(name)
         inputs = _inputs(catalog, entry)
         # what cannot be backfilled is refused before any place is looked for
-        begun(entry, inputs)
+        check(entry, inputs)
         streams = [source for source in inputs if source.kind is Kind.STREAM]
         if entry.definition.kind is Kind.STREAM:
             found = self._older(entry, streams, since)
