@@ -138,7 +138,7 @@ def _check_changing(top: Step, definition: Definition, levels: Sequence[Step]) -
         raise refusal(definition, "an aggregate of an aggregate with every change", advice)
     step = top
     while step.kind != "Aggregate":
-        if step.kind not in ("Project", "SubqueryAlias", "View") or len(step.below) != 1:
+        if step.kind not in ("Project", "SubqueryAlias", "View"):
             what = "a filter" if step.kind == "Filter" else _words(step)
             raise refusal(
                 definition,

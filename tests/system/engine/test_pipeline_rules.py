@@ -105,12 +105,6 @@ REFUSED = [
     ),
     (
         "@table",
-        "s, r",
-        's.groupBy("id").count().select("id", F.expr("(SELECT id FROM r) AS other"))',
-        "over an aggregate",
-    ),
-    (
-        "@table",
         "s",
         's.groupBy(F.struct(s.id.alias("start"), s.n.alias("end")).alias("span")).count()'
         '.select("span.start", "count")',
