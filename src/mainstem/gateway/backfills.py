@@ -214,8 +214,9 @@ def _shown(entry: Entry, status: Mapping[str, Any]) -> dict[str, Any]:
     state = backfill.state.value
     if backfill.active or mine.get("state") == HANDING_OVER:
         state = mine.get("state", state)
-    elif backfill.state is BackfillState.DONE and status.get("generation") != entry.generation:
-        state = HANDING_OVER
+    elif backfill.state is BackfillState.DONE and backfill.end is None:
+        # a stream has all when its backfill is done; a table when its flow says so
+        state = state if status.get("generation") == entry.generation else HANDING_OVER
     return {
         "name": entry.name,
         "state": state,
