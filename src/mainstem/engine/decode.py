@@ -74,6 +74,8 @@ class Intake:
     observed: bool = True
     excluded: Mapping[int, Collection[int]] = field(default_factory=dict)
     """Partition -> offsets of records that are left out."""
+    until: str | None = None
+    """Offsets from which on records are left out, by topic and partition as JSON; None: none."""
     ticks: str | None = None
     """A topic whose records only say that it is time for a batch."""
 
@@ -113,6 +115,9 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
     raw = spark.readStream.format("kafka").options(**options).load()
     if intake.ticks is not None:
         raw = raw.filter(F.col("topic") != intake.ticks)
+    if intake.until is not None:
+        # Spark's stream has no end of its own
+        raw = raw.filter(_before(definition, intake.until))
     for partition, offsets in sorted(intake.excluded.items()):
         here = (F.col("partition") == partition) & F.col("offset").isin(sorted(offsets))
         raw = raw.filter(~here)
@@ -290,6 +295,14 @@ def _starting(definition: Definition, start: str) -> str:
     if not start.startswith("{"):
         return start
     return json.dumps({definition.topic: json.loads(start)[definition.topic]})
+
+
+def _before(definition: Definition, until: str) -> SparkColumn:
+    """True for records before the offset that is given for their partition."""
+    given = json.loads(until)[definition.topic].items()
+    pairs = ((F.lit(int(p)), F.lit(offset).cast("bigint")) for p, offset in given)
+    offsets = F.create_map(*(value for pair in pairs for value in pair))
+    return F.col("offset") < F.try_element_at(offsets, F.col("partition"))
 
 
 def _named(definition: Definition, topics: Iterable[str]) -> dict[str, str]:

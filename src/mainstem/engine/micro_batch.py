@@ -214,5 +214,11 @@ def _stream_of(
     """The only stream among the inputs, decoded."""
     [stream] = [source for source in inputs if source.kind is Kind.STREAM]
     metadata = mentioned_metadata(query.columns_read)
-    intake = Intake(connection, start=definition.start, max_records=limit, metadata=metadata)
+    intake = Intake(
+        connection,
+        start=definition.start,
+        until=definition.until,
+        max_records=limit,
+        metadata=metadata,
+    )
     return read_stream(session, stream, intake)
