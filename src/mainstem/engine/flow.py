@@ -50,7 +50,7 @@ _LONGEST_PAUSE_SECONDS = 60.0
 _HEALTHY_AFTER_SECONDS = 60.0
 _SHARE_AFTER_SECONDS = 5.0
 _LONGEST_ALONE_SECONDS = 3600.0
-_MOST_BEHIND = 1000
+_MOST_BEHIND = 10_000
 """A flow that has more records to read than that stays alone."""
 
 EndsOf = Callable[[Definition], Mapping[str, Offsets]]
@@ -151,6 +151,7 @@ class Flow:
         self._services.sharing.remove(self.entry)
         if self._member is not None:
             self._member.leave()
+            self.status.shared = False
             self._written_before += self._member.rows_written
             self._member = None
 
@@ -330,6 +331,7 @@ class Flow:
             self._go_on_alone()
             return
         services.sharing.add(self.entry, stream)
+        self.status.shared = True
         self.status.state = FlowState.RUNNING
 
     def _look_at_scan(self, member: Member) -> None:

@@ -82,7 +82,7 @@ def same(driver: Driver, name: str) -> bool:
 
 
 def shares(flow: Flow) -> bool:
-    return flow._member is not None and flow._member.active
+    return flow.status.shared and flow.running
 
 
 def test_all_write_what_they_would_write_alone(driver: Driver, live: Callable[..., Flow]) -> None:
