@@ -7,7 +7,6 @@ the queries of the flows find rows, not records.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -63,7 +62,7 @@ class SharedPlan:
         made = compile_each(self._session, queries, self._stream, good, metadata)
         for number, (flow, rows) in enumerate(zip(flows, made, strict=True)):
             parts.append(encode(rows, flow).select(F.lit(number).alias(_FLOW), "key", "value"))
-        all_rows = reduce(DataFrame.unionAll, parts).coalesce(1).toArrow()
+        all_rows = _union(parts).coalesce(1).toArrow()
         numbers = all_rows.column(_FLOW)
         pairs = all_rows.select(["key", "value"])
         return Made(
@@ -83,9 +82,20 @@ def _nothing() -> list[Any]:
 
 def _fixed(rows: DataFrame) -> DataFrame:
     """The same rows with all that Spark could compute beforehand already computed."""
-    session = rows.sparkSession
+    return _dataset(rows.sparkSession, rows._jdf.queryExecution().optimizedPlan())
+
+
+def _union(parts: Sequence[DataFrame]) -> DataFrame:
+    """All rows. Spark looks once at the whole; put together one by one, it would each time."""
+    session = parts[0].sparkSession
     jvm: Any = session._jvm
-    plan = rows._jdf.queryExecution().optimizedPlan()
+    plans = jvm.PythonUtils.toSeq([part._jdf.queryExecution().analyzed() for part in parts])
+    union = jvm.org.apache.spark.sql.catalyst.plans.logical.Union(plans, False, False)
+    return _dataset(session, union)
+
+
+def _dataset(session: SparkSession, plan: Any) -> DataFrame:
+    jvm: Any = session._jvm
     dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
     return DataFrame(dataset, session)
 

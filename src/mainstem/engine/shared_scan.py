@@ -68,7 +68,7 @@ class SharedScan:
         self._sizes = Sizes(machinery.connection.max_record_bytes)
         self._members: list[Member] = []
         self._coming: list[Member] = []
-        self._ended = False
+        self._ending = self._ended = False
         self._lock = threading.Lock()
         """Of `_coming` and `_ended`."""
         self._nudged = threading.Event()
@@ -90,6 +90,11 @@ class SharedScan:
             self._thread.start()
         return True
 
+    def end(self) -> None:
+        """Ends the scan behind the batch that is at work; returns at once."""
+        self._ending = True
+        self._nudged.set()
+
     def _run(self) -> None:
         context = self._machinery.spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", self._thread.name)
@@ -106,8 +111,10 @@ class SharedScan:
             self._end()
 
     def _admit(self) -> Reader | None:
-        """Lets flows out and in between two batches; None when there are none."""
+        """Lets flows out and in between two batches; None when the scan is to end."""
         self._nudged.clear()
+        if self._ending:
+            return None
         for member in [m for m in self._members if m.leaving]:
             self._dismiss(member)
         with self._lock:

@@ -21,6 +21,7 @@ from mainstem.engine.pacing import Pacer
 from mainstem.engine.progress import Progress
 from mainstem.engine.shared_plan import SharedPlan
 from mainstem.engine.shared_scan import SharedScan
+from mainstem.vocabulary import BACKFILL_PREFIX
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 def can_share(entry: Entry, inputs: Sequence[Definition]) -> bool:
     """True for a flow whose rows come from the records of one stream alone, one batch as another.
 
-    Not for one that says its own trigger, calls Python, or has a backfill beside it.
+    Not for one that says its own trigger, calls Python, is a backfill or has one beside it.
     """
     definition = entry.definition
     query = definition.query
@@ -41,6 +42,7 @@ def can_share(entry: Entry, inputs: Sequence[Definition]) -> bool:
         and source.pattern is None
         and all(part is None for part in own)
         and not (entry.backfill is not None and entry.backfill.active)
+        and not definition.topic.startswith(BACKFILL_PREFIX)
         and definition.lane is not Lane.REAL_TIME
         and not keeps_state(definition, inputs)
         and count_window_of(query) is None
@@ -93,3 +95,8 @@ class Sharing:
         self._scans.append((stream, scan))
         scan.join(member)
         return member
+
+    def end(self) -> None:
+        """Ends all scans, so that no flow waits for the others when all are stopped."""
+        for _, scan in self._scans:
+            scan.end()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from mainstem.catalog.backfill import beside
 from mainstem.catalog.entry import Backfill, BackfillState, Entry
 from mainstem.definitions.model import Definition
 from mainstem.definitions.parse import parse_one
@@ -63,6 +64,7 @@ def test_nor_a_flow_with_tables() -> None:
 def test_a_flow_with_a_backfill_beside_it_is_alone() -> None:
     backfill = Backfill(2, "beginning", "earliest")
     assert not can_share(replace(FILTER, backfill=backfill), [STREAM])
+    assert not can_share(beside(replace(FILTER, backfill=backfill), 4), [STREAM])
     done = replace(backfill, state=BackfillState.DONE)
     assert can_share(replace(FILTER, backfill=done), [STREAM])
 
