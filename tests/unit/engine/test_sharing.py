@@ -26,7 +26,7 @@ FILTER = Entry(made("CREATE STREAM x AS SELECT k, n FROM s WHERE n > 1"), "f")
     "text",
     [
         "CREATE STREAM x AS SELECT k, n * 2 AS m FROM s WHERE n > 1",
-        "CREATE STREAM x AS SELECT *, _offset FROM s",
+        "CREATE STREAM x AS SELECT *, _offset AS o FROM s",
         "CREATE STREAM x AS SELECT k, explode(array(n, n + 1)) AS m FROM s",
         "CREATE TABLE x WITH (key = 'k') AS SELECT k, n FROM s",
     ],
