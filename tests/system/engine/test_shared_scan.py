@@ -21,7 +21,8 @@ STREAM = "CREATE STREAM s (id INT, name STRING, more STRUCT<a: INT, b: ARRAY<INT
 FLOWS = {
     "plain": "CREATE STREAM plain AS SELECT * FROM s;",
     "kept": "CREATE STREAM kept AS SELECT id, upper(name) AS name FROM s WHERE id % 2 = 0;",
-    "placed": "CREATE STREAM placed AS SELECT *, _offset AS o, _partition AS p, _key AS key, _headers AS heads FROM s;",
+    "placed": "CREATE STREAM placed AS SELECT *, _offset AS o, _partition AS p, _key AS key,"
+    " _headers AS heads FROM s;",
     "opened": "CREATE STREAM opened AS SELECT id, explode(more.b) AS b FROM s;",
     "deep": "CREATE STREAM deep AS WITH t AS (SELECT id, more.a + 1 AS a FROM s WHERE id > 3)"
     " SELECT id, named_struct('a', a, 'twice', a * 2) AS both FROM t WHERE a IS NOT NULL;",
