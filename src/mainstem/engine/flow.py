@@ -90,6 +90,8 @@ class Flow:
         self._member: Member | None = None
         """In place of query and writer while the flow shares the scan of its stream."""
         self._alone_seconds = _SHARE_AFTER_SECONDS
+        self._asked_of: Entry | None = None
+        self._shareable = False
         self._pause = _FIRST_PAUSE_SECONDS
         self._retry_at: float | None = None
         self._started_at = 0.0
@@ -259,7 +261,7 @@ class Flow:
             self._query = self._start_realtime(session)
         else:
             self._query = self._start_micro_batch(session)
-        if can_share(self.entry, self.inputs):
+        if self._may_share():
             services.sharing.add(self.entry, self.inputs[0])
         self._started_at = services.clock.now()
         self.status.state = FlowState.RUNNING
@@ -310,13 +312,19 @@ class Flow:
             .start()
         )
 
+    def _may_share(self) -> bool:
+        """True when the flow, as the catalog has it now, is one that can share."""
+        if self._asked_of is not self.entry:  # its text is read for that
+            self._asked_of, self._shareable = self.entry, can_share(self.entry, self.inputs)
+        return self._shareable
+
     def _could_share(self) -> bool:
         """True when the flow keeps up with a stream whose scan is worth sharing."""
         return (
-            self.status.batch_id is not None
+            self._may_share()
+            and self.status.batch_id is not None
             and self.status.lag_records is not None
             and self.status.lag_records <= _MOST_BEHIND
-            and can_share(self.entry, self.inputs)
             and self._services.sharing.worthwhile(self.inputs[0])
         )
 
@@ -324,9 +332,12 @@ class Flow:
         """Leaves the flow's batches to the shared scan of its stream, or goes on alone."""
         services, stream = self._services, self.inputs[0]
         self.stop()
-        self._member = services.sharing.join(
-            self.entry, stream, self.checkpoint, self._on_progress, services, services.pacer
-        )
+        try:
+            self._member = services.sharing.join(
+                self.entry, stream, self.checkpoint, self._on_progress, services, services.pacer
+            )
+        except Exception:  # noqa: BLE001 - a flow's failure must not reach the others
+            _LOG.exception("flow %s cannot share", self.entry.name)
         if self._member is None:
             self._go_on_alone()
             return
@@ -336,7 +347,7 @@ class Flow:
 
     def _look_at_scan(self, member: Member) -> None:
         """A flow that the scan has sent away, or that may not share any more, goes on alone."""
-        if not member.active or not can_share(self.entry, self.inputs):
+        if not member.active or not self._may_share():
             self.stop()
             self._go_on_alone()
 

@@ -96,9 +96,9 @@ class SharedScan:
         self._nudged.set()
 
     def _run(self) -> None:
-        context = self._machinery.spark.sparkContext
-        context.setLocalProperty("spark.scheduler.pool", self._thread.name)
         try:
+            context = self._machinery.spark.sparkContext
+            context.setLocalProperty("spark.scheduler.pool", self._thread.name)
             while (reader := self._admit()) is not None:
                 most = self._sizes.most
                 records = reader.step(most, self._trigger)
