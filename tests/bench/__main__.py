@@ -149,7 +149,7 @@ def _stack(folder: Path, chosen: list[str]) -> None:
 
 
 def _small(client: Client, connection: Connection) -> None:
-    found = small_flows.run(client, connection, os.getpid())
+    found = small_flows.run(client, connection, os.getpid(), out.print)
     table = Table("process", "cores", title=f"{small_flows.FLOWS} small flows over one stream")
     for name, cores in sorted(found.cores.items(), key=lambda item: -item[1]):
         if cores >= 0.005:

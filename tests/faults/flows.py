@@ -21,6 +21,7 @@ PIPELINE = """
 CREATE STREAM numbers (k STRING, seq BIGINT, id STRING)
   WITH (key = 'k', event_time = 'timestamp_seconds(1767225600 + seq)', watermark = '12 hours');
 CREATE STREAM copied AS SELECT k, seq, id FROM numbers;
+CREATE STREAM beside AS SELECT k, seq, id FROM numbers WHERE k IS NOT NULL;
 CREATE TABLE totals AS
   SELECT k, count(*) AS n, sum(seq) AS total, max(seq) AS last FROM numbers GROUP BY k;
 CREATE TABLE minutes AS
@@ -92,6 +93,7 @@ TENS, TALLY = "tens.1", "tally.1"
 FLOWS: tuple[str, ...] = (COPIED, TOTALS, JOINED, COUNTED, MINUTES, PAIRED)
 READS = {
     "copied": "numbers",
+    "beside": "numbers",
     "minutes": "numbers",
     "paired": "numbers",
     "joined": "numbers",
