@@ -22,6 +22,8 @@ V = TypeVar("V")
 _logger = logging.getLogger(__name__)
 _PARTITION = 0
 _TRANSACTION_SECONDS = 10.0
+_OUTDATED = ("CONCURRENT_APPLY", "LOG_FAILED")
+"""How a kept producer fails that was fenced, or forgotten by the broker after a long rest."""
 _RETRY_SECONDS = 0.5
 _CONFIG = {
     "cleanup.policy": "compact",
@@ -68,6 +70,7 @@ class StateLog(Generic[V]):
         self._follower: threading.Thread | None = None
         self._producer: Producer | None = None
         self._asking: Admin | None = None
+        self._writer: TransactionalProducer | None = None
         self._writing = threading.Lock()
         self._replacing = threading.Lock()
 
@@ -108,6 +111,10 @@ class StateLog(Generic[V]):
             if self._asking is not None:
                 self._asking.close()
                 self._asking = None
+        with self._replacing:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
 
     # -- reading
 
@@ -176,33 +183,48 @@ class StateLog(Generic[V]):
         behind the changes, which are applied here when it returns; every follower sees all of
         them or none. For a topic to which only `replace` writes. The steps:
 
-        1. Take over the transactional id of the topic: from here on no older `replace`, in
-           whatever process, can commit. Crash: nothing was written.
+        1. Own the transactional id of the topic, by a producer that is kept for the next time.
+           Taking it over means that no older `replace`, in whatever process, can commit; that
+           somebody has taken it from here shows at the commit. Crash: nothing was written.
         2. Look at everything behind `expected_offset`: a committed record means that somebody was
            quicker, STALE_PLAN. Crash: nothing was written.
-        3. Write and commit in one transaction. Fenced meanwhile by a newer `replace` means
-           CONCURRENT_APPLY. Crash: the next `replace`, or the broker soon, aborts it.
+        3. Write and commit in one transaction. Fenced by a newer `replace` means CONCURRENT_APPLY;
+           only a producer that was kept takes over once more and goes back to 2, for the newer one
+           may have been done long ago. Crash: the next `replace`, or the broker soon, aborts it.
         4. Wait until the changes are applied here.
         """
         if not changes:
             return self.offset
         with self._replacing:
-            # 1.
-            writer = TransactionalProducer(
-                self._connection, f"mainstem.{self._topic}", _TRANSACTION_SECONDS
-            )
+            kept = self._writer is not None
             try:
-                # 2.
-                self._check_unchanged(expected_offset)
-                # 3.
-                behind = self._commit(writer, changes)
-            finally:
-                writer.close()
+                behind = self._replace(changes, expected_offset)
+            except MainstemError as error:
+                if not (kept and error.code in _OUTDATED):
+                    raise
+                behind = self._replace(changes, expected_offset)
         # 4.
         self.wait_for(behind)
         return behind
 
     # -- inside
+
+    def _replace(self, changes: Mapping[str, V | None], expected_offset: int) -> int:
+        # 1.
+        writer = self._writer or TransactionalProducer(
+            self._connection, f"mainstem.{self._topic}", _TRANSACTION_SECONDS
+        )
+        self._writer = None
+        try:
+            # 2.
+            self._check_unchanged(expected_offset)
+            # 3.
+            behind = self._commit(writer, changes)
+        except BaseException:
+            writer.close()
+            raise
+        self._writer = writer
+        return behind
 
     def _admin(self) -> Admin:
         with self._writing:

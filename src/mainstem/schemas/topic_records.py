@@ -137,12 +137,17 @@ def read_schema(key: Key, value: Value) -> Kept:
 
 
 def contract_of(value: Value) -> Contract:
-    """What of a record or a request belongs to the schema beside its text."""
-    return tuple(
-        (name, json.dumps(value[name], ensure_ascii=False, sort_keys=True))
-        for name in _CONTRACT
-        if value.get(name) is not None
-    )
+    """What of a record or a request belongs to the schema beside its text.
+
+    ValueError for what Python's JSON can hold and others cannot: NaN, halves of surrogate pairs.
+    """
+    found = []
+    for name in _CONTRACT:
+        if value.get(name) is not None:
+            text = json.dumps(value[name], ensure_ascii=False, sort_keys=True, allow_nan=False)
+            text.encode()
+            found.append((name, text))
+    return tuple(found)
 
 
 def _reference(item: Any) -> Reference:
