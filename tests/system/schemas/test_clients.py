@@ -186,7 +186,8 @@ def test_a_break_is_refused(gateway: Gateway, context: SerializationContext) -> 
     assert "Click.page" in raised.value.error_message
 
 
-def test_the_client_itself(client: SchemaRegistryClient) -> None:
+def test_the_client_itself(gateway: Gateway) -> None:
+    client = connect(gateway)
     subject = f"odd/ö {uuid.uuid4().hex}"
     one, two = Schema(avro(a=None), "AVRO"), Schema(avro(a=None, b=None), "AVRO")
     id = client.register_schema(subject, one)
@@ -211,7 +212,7 @@ def test_the_client_itself(client: SchemaRegistryClient) -> None:
     assert client.delete_subject(subject) == [2]
     assert client.delete_subject(subject, permanent=True) == [1, 2]
     with pytest.raises(SchemaRegistryError) as raised:
-        client.get_latest_version(subject)
+        connect(gateway).get_latest_version(subject)
     assert raised.value.error_code == 40401
 
 
