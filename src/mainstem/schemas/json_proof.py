@@ -129,7 +129,7 @@ class Proof:
                 if failed is None:
                     return []
                 # what one case breaks says more than what all of them together might
-                found = min(found, failed, key=len)
+                found = min(failed, found, key=len)
         return list(dict.fromkeys(found))
 
     def _part(self, facts: Facts, part: Place, path: str) -> Iterator[Break]:

@@ -78,7 +78,7 @@ def field_type(field: FieldDescriptor) -> str:
 
 def describe(field: FieldDescriptor) -> str:
     """A field's type in a few words."""
-    if field.message_type is not None and _is_entry(field.message_type):
+    if field.message_type is not None and is_entry(field.message_type):
         key, value = field.message_type.fields
         return f"map<{describe(key)}, {describe(value)}>"
     named = field.message_type or field.enum_type
@@ -140,7 +140,7 @@ class _Walk:
 
     def named(self, reader: Descriptor, writer: Descriptor, path: str) -> None:
         # the message of a map's entries has a name that nobody chose
-        if not _is_entry(reader) and not _is_entry(writer) and not self.same(reader, writer):
+        if not is_entry(reader) and not is_entry(writer) and not self.same(reader, writer):
             reason = f"{relative(writer)} is written, {relative(reader)} is expected"
             self.add(path, "FIELD_NAMED_TYPE_CHANGED", reason)
         else:
@@ -175,7 +175,7 @@ class _Walk:
             # each of these can be written beside the others: a oneof, or a field outside of any
             slots = {_slot(field): field for field in written if field is not None}
             if len(slots) > 1:
-                joined = any(_real_oneof(field) is not None for field in slots.values())
+                joined = any(real_oneof(field) is not None for field in slots.values())
                 kind = (
                     "FIELD_MOVED_TO_EXISTING_ONEOF" if joined else "MULTIPLE_FIELDS_MOVED_TO_ONEOF"
                 )
@@ -204,7 +204,8 @@ def _same_on_the_wire(reader: str, writer: str) -> bool:
     return any({reader, writer} <= group for group in _GROUPS)
 
 
-def _is_entry(message: Descriptor) -> bool:
+def is_entry(message: Descriptor) -> bool:
+    """Whether it is the message of a map's entries, which nobody named."""
     return bool(message.GetOptions().map_entry)
 
 
@@ -214,13 +215,14 @@ def _synthetic(field: FieldDescriptor) -> bool:
     return oneof is not None and len(oneof.fields) == 1 and oneof.name == f"_{field.name}"
 
 
-def _real_oneof(field: FieldDescriptor) -> str | None:
+def real_oneof(field: FieldDescriptor) -> str | None:
+    """The oneof that a field was put into, if any."""
     oneof = field.containing_oneof
     return oneof.name if oneof is not None and not _synthetic(field) else None
 
 
 def _slot(field: FieldDescriptor) -> str:
-    oneof = _real_oneof(field)
+    oneof = real_oneof(field)
     return f"oneof {oneof}" if oneof is not None else f"field {field.number}"
 
 
