@@ -214,7 +214,7 @@ def delete_version(
     check_writable(state, subject)
     _check_unreferenced(state, its, deleted=permanent)
     if not permanent:
-        return Decided(its.version, state.write(_key(its), kept.value(deleted=True)))
+        return Decided(its.version, state.write(_key(its), kept.as_deleted().value()))
     if not its.deleted:
         raise MainstemError("SCHEMA_VERSION_NOT_SOFT_DELETED", subject=subject, version=its.version)
     records = _erased(state, [its])

@@ -61,10 +61,11 @@ class State:
                 key = read_key(text)
                 if key.subject is not None and key.subject.startswith(CONTEXT):
                     raise ValueError("it is in another context")
+                spellings = self._spellings.setdefault(key, set())
                 if value is None:
-                    self._spellings.pop(key, None)
+                    spellings.discard(text)
                 else:
-                    self._spellings.setdefault(key, set()).add(text)
+                    spellings.add(text)
                 self._take(key, value)
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 _logger.error("record of the registry left alone: %s: %r", text[:200], error)
@@ -87,7 +88,7 @@ class State:
             case KeyType.DELETE_SUBJECT if value is not None:
                 for kept in self._all(key.subject):
                     if kept.registered.version <= value["version"]:
-                        self._put(read_schema(_key_of(kept), kept.value(deleted=True)))
+                        self._put(kept.as_deleted())
             case KeyType.CLEAR_SUBJECT if value is not None:
                 for kept in self._all(key.subject):
                     if kept.registered.deleted:
@@ -228,10 +229,6 @@ class State:
     def _everything(self) -> Iterator[Kept]:
         for versions in self._subjects.values():
             yield from versions.values()
-
-
-def _key_of(kept: Kept) -> Key:
-    return Key(KeyType.SCHEMA, kept.registered.subject, kept.registered.version)
 
 
 def _set(among: dict[str | None, T], subject: str | None, value: T | None) -> None:

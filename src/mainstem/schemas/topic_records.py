@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -63,13 +63,17 @@ class Kept:
     rest: Contract = ()
     """All other members."""
 
-    def value(self, *, deleted: bool | None = None) -> dict[str, Any]:
-        """The value of its record; `deleted` as it is unless said otherwise."""
+    def as_deleted(self) -> Kept:
+        """The same, marked as deleted."""
+        return replace(self, registered=replace(self.registered, deleted=True))
+
+    def value(self) -> dict[str, Any]:
+        """The value of its record."""
         its = self.registered
         document: dict[str, Any] = {"subject": its.subject, "version": its.version, "id": its.id}
         document |= {name: json.loads(text) for name, text in (*self.rest, *self.contract)}
         document |= contents(its.schema)
-        document["deleted"] = its.deleted if deleted is None else deleted
+        document["deleted"] = its.deleted
         return document
 
 
