@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from mainstem.schemas.model import Reference, Schema
+from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.schemas.topic_records import (
     LARGEST,
     Contract,
@@ -49,7 +49,7 @@ class State:
         self._highest = 0
         self._exact: dict[Identity, list[int]] = {}
         self._alike: dict[Identity, list[int]] = {}
-        self._unread: list[tuple[Identity, int]] = []
+        self._unread: dict[SchemaType, list[tuple[Identity, int]]] = {}
         self._reading = threading.Lock()
 
     # -- what the topic says
@@ -113,7 +113,7 @@ class State:
         ids = self._exact.setdefault(identity, [])
         if its.id not in ids:
             ids.append(its.id)
-            self._unread.append((identity, its.id))
+            self._unread.setdefault(its.schema.type, []).append((identity, its.id))
 
     def _remove(self, subject: str, version: int) -> None:
         kept = self._subjects.get(subject, {}).pop(version, None)
@@ -172,7 +172,7 @@ class State:
         # the same in another spelling: texts are read when somebody first asks for one of those
         with self._reading:
             with self._lock:
-                unread, self._unread = self._unread, []
+                unread = self._unread.pop(schema.type, [])
             for (its_schema, its_contract), id in unread:
                 alike = self._alike.setdefault((self._canonical(its_schema), its_contract), [])
                 alike.append(id)
