@@ -10,21 +10,13 @@ from urllib.parse import urljoin
 
 from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
-from jsonschema.validators import (
-    Draft3Validator,
-    Draft4Validator,
-    Draft6Validator,
-    Draft7Validator,
-    Draft201909Validator,
-    Draft202012Validator,
-    validator_for,
-)
 from jsonschema_specifications import REGISTRY as SPECIFICATIONS
 from referencing import Registry
 from referencing.exceptions import InvalidAnchor, NoSuchAnchor, PointerToNowhere, Unresolvable
 from referencing.jsonschema import specification_with
 
 from mainstem.errors import MainstemError
+from mainstem.schemas.json_drafts import DEFAULT, draft_of
 from mainstem.schemas.model import Resolve, Schema, SchemaType
 from mainstem.schemas.references import gather
 from mainstem.schemas.text import malformed, pointer, read_json, too_deep
@@ -34,13 +26,6 @@ MAX_LEVELS = 64
 BASE = "mem://schema"
 """Where a schema without an `$id` is, for relative references to start from."""
 
-DRAFTS = (
-    Draft4Validator,
-    Draft6Validator,
-    Draft7Validator,
-    Draft201909Validator,
-    Draft202012Validator,
-)
 # where schemas stand inside a schema: as the value, in a list, in an object
 ONE = frozenset(
     {
@@ -222,10 +207,9 @@ def _draft(document: Any) -> type[Validator]:
     if not isinstance(document, dict | bool):
         raise malformed(SchemaType.JSON, "/", "a schema is an object, true or false")
     if not isinstance(document, dict) or "$schema" not in document:
-        return Draft7Validator
-    named = str(document["$schema"])
-    draft = validator_for({"$schema": named}, default=Draft3Validator)
-    if draft not in DRAFTS:
+        return DEFAULT
+    draft = draft_of(document["$schema"])
+    if draft is None:
         known = "drafts 4, 6, 7, 2019-09 and 2020-12"
         raise malformed(SchemaType.JSON, "/$schema", f"this is none of the {known}")
     return draft
@@ -237,4 +221,4 @@ def _identity(document: Any) -> str | None:
 
 
 def _specification(draft: type[Validator]) -> Any:
-    return specification_with(draft.META_SCHEMA.get("$schema") or draft.META_SCHEMA["$id"])
+    return specification_with(draft.META_SCHEMA["$schema"])

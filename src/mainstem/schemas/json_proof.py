@@ -28,6 +28,9 @@ from mainstem.schemas.json_parse import REFERENCES, Place
 
 MAX_STEPS = 30_000
 MAX_LEVELS = 60
+MAX_COMPARISONS = 200_000
+# a keyword of our own, in cases of oneOf: none of these holds
+_NONE_OF: Final = "\0none of"
 _TOO_COMPLEX: Final = "the schemas are too complex to be compared"
 
 Rule = Callable[["Proof", Facts, Place, str], Iterator[Break]]
@@ -44,6 +47,8 @@ class Proof:
         self.known: dict[tuple[frozenset[int], int], list[Break]] = {}
         # the outermost open question that an answer leans on
         self.leans_on = MAX_LEVELS
+        self.comparisons = 0
+        self.facts_of: dict[frozenset[int], Facts] = {}
         self.derived: dict[Any, tuple[Place, Any]] = {}
 
     def refused(self, written: Parts | None, reader: Place, path: str) -> list[Break]:
@@ -78,6 +83,10 @@ class Proof:
         """Whether nothing is refused."""
         return not self.refused(written, reader, "")
 
+    def splits(self, facts: Facts) -> bool:
+        """Whether what is written is one of several, each of which will be looked at by itself."""
+        return any(get(part, key) for part in facts.parts for key in ("oneOf", "anyOf"))
+
     def derive(self, place: Place, contents: Any, *key: Any) -> Place:
         """A place that is not in the text; the same one for the same key, that questions end."""
         full = (id(place.contents), *key)
@@ -86,18 +95,26 @@ class Proof:
             self.derived[full] = (Place(contents, place.resolver, place.draft), place)
         return self.derived[full][0]
 
+    def facts(self, parts: Parts) -> Facts:
+        """The facts of parts, found out once."""
+        key = frozenset(id(part.contents) for part in parts)
+        if key not in self.facts_of:
+            self.facts_of[key] = Facts(parts)
+        return self.facts_of[key]
+
     def excluded(self, written: Facts, other: Place) -> bool:
         """Whether surely nothing that is written passes another schema."""
         parts = parts_of([other])
-        if parts is None or written.impossible:
+        if parts is None or self.apart(written, self.facts(parts), 0):
             return True
-        for part in written.parts:
-            if "not" in part.contents and self.passes(parts, part.part(part.contents["not"])):
-                return True
-        return self.apart(written, Facts(parts), 0)
+        refused = (part.part(contents) for part in written.parts for contents in _refused_by(part))
+        return any(self.passes(parts, place) for place in refused)
 
     def apart(self, one: Facts, two: Facts, level: int) -> bool:
         """Whether surely no value has both kinds of facts."""
+        self.comparisons += 1
+        if self.comparisons > MAX_COMPARISONS:
+            return False
         if one.impossible or two.impossible or not one.types & two.types:
             return True
         if one.values is not None and two.values is not None:
@@ -108,12 +125,16 @@ class Proof:
             return False
         for name in sorted(one.required | two.required):
             mine, theirs = (parts_of(property_at(facts.parts, name)) for facts in (one, two))
-            if mine is None or theirs is None or self.apart(Facts(mine), Facts(theirs), level + 1):
+            if (
+                mine is None
+                or theirs is None
+                or self.apart(self.facts(mine), self.facts(theirs), level + 1)
+            ):
                 return True
         return False
 
     def _answer(self, written: Parts, reader: Place, path: str) -> list[Break]:
-        facts = Facts(written)
+        facts = self.facts(written)
         if facts.impossible:
             return []
         wanted = parts_of([reader])
@@ -123,7 +144,9 @@ class Proof:
         for part in wanted:
             found += self._part(facts, part, path)
         if found:
-            for cases in self._cases(facts):
+            # one way is enough, for each case is told apart further
+            cases = next(self.cases(facts), None)
+            if cases is not None:
                 results = (self.refused(parts_of(case), reader, path) for case in cases)
                 failed = next(filter(None, results), None)
                 if failed is None:
@@ -149,7 +172,7 @@ class Proof:
             if has(part, keyword):
                 yield from rule(self, facts, part, path)
 
-    def _cases(self, facts: Facts) -> Iterator[list[list[Place]]]:
+    def cases(self, facts: Facts) -> Iterator[list[list[Place]]]:
         """Ways to tell what is written apart into cases that together are all of it."""
         for index, part in enumerate(facts.parts):
             for keyword in ("oneOf", "anyOf"):
@@ -172,10 +195,15 @@ class Proof:
     def _branch(self, part: Place, keyword: str, index: int) -> Iterator[Place]:
         branches = part.contents[keyword]
         yield part.part(branches[index])
-        if keyword == "oneOf":
-            for other, branch in enumerate(branches):
-                if other != index:
-                    yield self.derive(part, {"not": branch}, "not", other)
+        if keyword == "oneOf" and len(branches) > 1:
+            others = [*branches[:index], *branches[index + 1 :]]
+            yield self.derive(part, {_NONE_OF: others}, _NONE_OF, index)
+
+
+def _refused_by(part: Place) -> Iterator[Any]:
+    if "not" in part.contents:
+        yield part.contents["not"]
+    yield from part.contents.get(_NONE_OF, ())
 
 
 def is_checkable(contents: Any) -> bool:

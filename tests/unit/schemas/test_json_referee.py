@@ -10,7 +10,8 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from mainstem.schemas.json_parse import DRAFTS, JsonSchema, parse_json_schema
+from mainstem.schemas.json_drafts import DRAFTS
+from mainstem.schemas.json_parse import JsonSchema, parse_json_schema
 from mainstem.schemas.json_rules import json_breaks
 from mainstem.schemas.model import Resolve, Schema, SchemaType
 

@@ -116,12 +116,30 @@ def test_malformed_json_schema(text: str, where: str, no_references: Resolve) ->
         (f"{P3} enum E {{ A = 1; }}", "line 1"),
         (f"{P3} message {'M {' * 40}{'}' * 40}", "line 1"),
         ('syntax = "proto9";', "line 1"),
+        (f"{P3} message M {{{''.join(f'string f{n}={n};' for n in range(1, 9000))}}}", "its desc"),
     ],
 )
 def test_malformed_protobuf(text: str, where: str, no_references: Resolve) -> None:
     error = code_of(Schema(PROTOBUF, text), no_references)
     assert error.code == "SCHEMA_MALFORMED"
     assert str(error.params["where"]).startswith(where)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://json-schema.org/draft-04/schema",
+        "http://json-schema.org/draft-04/schema#",
+        "http://json-schema.org/draft-06/schema#",
+        "http://json-schema.org/draft-07/schema",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2020-12/schema#",
+    ],
+)
+def test_drafts_of_json_schema(address: str, no_references: Resolve) -> None:
+    parsed = parse(Schema(JSON, json.dumps({"$schema": address})), no_references)
+    assert isinstance(parsed, JsonSchema)
+    assert parsed.draft.META_SCHEMA["$schema"].rstrip("#") == address.rstrip("#")
 
 
 @pytest.mark.parametrize("type", SchemaType)
@@ -208,6 +226,13 @@ def test_json_references(resolving: Callable[..., Resolve]) -> None:
     assert isinstance(parsed, JsonSchema)
     assert parsed.validator().is_valid({"p": 1.5})
     assert not parsed.validator().is_valid({"p": "1.5"})
+
+
+def test_additional_items_beside_no_list(no_references: Resolve) -> None:
+    """Where the library's own validators fail."""
+    parsed = parse(Schema(JSON, '{"items": true, "additionalItems": false}'), no_references)
+    assert isinstance(parsed, JsonSchema)
+    assert parsed.validator().is_valid([1])
 
 
 def test_protobuf_references_as_text_and_as_descriptor(resolving: Callable[..., Resolve]) -> None:
