@@ -104,11 +104,19 @@ def _unevaluated(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator
     if not is_flat(part):
         reason = "what other keywords leave over cannot be compared"
         yield Break(f"{path}/unevaluatedItems", "NOT_COMPARABLE", reason)
-    elif "items" not in part.contents:
+    elif not _evaluates_all(part):
+        first = len(items_of(part)[0])
         known = max((len(items_of(other)[0]) for other in facts.parts), default=0)
-        for index in range(len(items_of(part)[0]), known + 1):
+        for index in range(first, max(first, known) + 1):
             written = parts_of([other.part(item_at(other, index)) for other in facts.parts])
             yield from proof.refused_inside(written, part.part(wanted), f"{path}/unevaluatedItems")
+
+
+def _evaluates_all(part: Place) -> bool:
+    """Whether there is a schema for all further items, so that none is left over."""
+    if isinstance(part.contents.get("items"), list):
+        return "additionalItems" in part.contents
+    return "items" in part.contents
 
 
 def _longest(facts: Facts) -> int | None:

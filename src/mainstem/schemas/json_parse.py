@@ -124,7 +124,8 @@ def _registry(schema: Schema, document: Any, given: dict[str, Schema]) -> Regist
     for address, owner in owners:
         # relative to the place of the schema that names it
         pairs += [(urljoin(address, ref.name), found[ref.name]) for ref in owner.references]
-    return SPECIFICATIONS.with_resources(pairs)
+    registry: Registry[Any] = SPECIFICATIONS.with_resources(pairs)
+    return registry
 
 
 def inner(contents: Any) -> Iterator[tuple[Path, Any]]:
