@@ -147,7 +147,9 @@ def read(document: Any, resolve: Resolve) -> AvroSchema:
     return parse_avro(Schema(SchemaType.AVRO, json.dumps(document)), resolve)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 @given(data=st.data())
 def test_compatible_data_is_read(no_references: Resolve, data: st.DataObject) -> None:
     old = data.draw(records())
@@ -166,7 +168,7 @@ def test_compatible_data_is_read(no_references: Resolve, data: st.DataObject) ->
     assert set(found) == {field["name"] for field in new["fields"]}
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(record=records())
 def test_a_schema_reads_its_own_data(no_references: Resolve, record: dict[str, Any]) -> None:
     assume(record["fields"])

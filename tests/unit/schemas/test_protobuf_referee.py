@@ -125,7 +125,9 @@ def fill(draw: Any, target: Any, message: Message, inner: Message, depth: int) -
                 setattr(target, item.name, draw(VALUES[item.type]))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 @given(data=st.data())
 def test_compatible_data_is_read(no_references: Resolve, data: st.DataObject) -> None:
     outer, inner = data.draw(messages()), data.draw(messages())
