@@ -151,7 +151,7 @@ def read(document: Any, draft: type, resolve: Resolve) -> JsonSchema | None:
 
 
 @settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 @given(data=st.data())
 def test_what_was_valid_stays_valid(no_references: Resolve, data: st.DataObject) -> None:
