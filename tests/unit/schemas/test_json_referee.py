@@ -150,9 +150,7 @@ def read(document: Any, draft: type, resolve: Resolve) -> JsonSchema | None:
         raise
 
 
-@settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_was_valid_stays_valid(no_references: Resolve, data: st.DataObject) -> None:
     draft = data.draw(st.sampled_from(DRAFTS))
