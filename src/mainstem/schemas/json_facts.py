@@ -68,6 +68,14 @@ def parts_of(places: Iterable[Place]) -> Parts | None:
     return tuple(found)
 
 
+def joined(parts: Parts, places: Iterable[Place]) -> Parts | None:
+    """Parts, and what is in further places; None if nothing can hold."""
+    more = parts_of(places)
+    if more is None:
+        return None
+    return tuple({id(part.contents): part for part in (*parts, *more)}.values())
+
+
 def atoms(types: str | list[str]) -> set[str]:
     """Types by name as a set without overlap."""
     found: set[str] = set()

@@ -2,8 +2,8 @@
 
 The proof goes by cases: where the writer's schema is one of several (`anyOf`, `oneOf`, a list of
 types), each is looked at by itself. Schemas that contain themselves end because a question that is
-being answered already is taken as answered. Steps and depth are bounded; beyond the bounds nothing
-is proved, which counts as a break.
+open already, about the whole of which this is a part, is taken as answered. Steps and depth are
+bounded; beyond the bounds nothing is proved, which counts as a break.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mainstem.schemas.json_facts import (
     get,
     has,
     is_quick,
+    joined,
     key_of,
     parts_of,
     property_at,
@@ -43,7 +44,9 @@ class Proof:
     def __init__(self, rules: dict[str, Rule]) -> None:
         self.rules = rules
         self.steps = 0
-        self.open: dict[tuple[frozenset[int], int], int] = {}
+        # question -> how many others were open before it, and how deep in the value it is
+        self.open: dict[tuple[frozenset[int], int], tuple[int, int]] = {}
+        self.inside = 0
         self.known: dict[tuple[frozenset[int], int], list[Break]] = {}
         # the outermost open question that an answer leans on
         self.leans_on = MAX_LEVELS
@@ -58,14 +61,15 @@ class Proof:
         question = (frozenset(id(part.contents) for part in written), id(reader.contents))
         if question in self.known:
             return self.known[question]
-        if question in self.open:
-            self.leans_on = min(self.leans_on, self.open[question])
+        if question in self.open and self.open[question][1] < self.inside:
+            # about a part of the value now, so that the answer is due to values that are smaller
+            self.leans_on = min(self.leans_on, self.open[question][0])
             return []
         self.steps += 1
         level = len(self.open)
-        if self.steps > MAX_STEPS or level >= MAX_LEVELS:
+        if self.steps > MAX_STEPS or level >= MAX_LEVELS or question in self.open:
             return [Break(path, "TOO_COMPLEX", _TOO_COMPLEX)]
-        self.open[question] = level
+        self.open[question] = (level, self.inside)
         outer, self.leans_on = self.leans_on, MAX_LEVELS
         try:
             answer = self._answer(written, reader, path)
@@ -78,6 +82,18 @@ class Proof:
         else:
             self.leans_on = min(outer, self.leans_on)
         return answer
+
+    def refused_inside(self, written: Parts | None, reader: Place, path: str) -> list[Break]:
+        """The same for a part of the value: a property, an item."""
+        self.inside += 1
+        try:
+            return self.refused(written, reader, path)
+        finally:
+            self.inside -= 1
+
+    def passes_inside(self, written: Parts | None, reader: Place) -> bool:
+        """Whether nothing is refused of a part of the value."""
+        return not self.refused_inside(written, reader, "")
 
     def passes(self, written: Parts | None, reader: Place) -> bool:
         """Whether nothing is refused."""
@@ -147,7 +163,7 @@ class Proof:
             # one way is enough, for each case is told apart further
             cases = next(self.cases(facts), None)
             if cases is not None:
-                results = (self.refused(parts_of(case), reader, path) for case in cases)
+                results = (self.refused(case, reader, path) for case in cases)
                 failed = next(filter(None, results), None)
                 if failed is None:
                     return []
@@ -172,24 +188,26 @@ class Proof:
             if has(part, keyword):
                 yield from rule(self, facts, part, path)
 
-    def cases(self, facts: Facts) -> Iterator[list[list[Place]]]:
+    def cases(self, facts: Facts) -> Iterator[list[Parts | None]]:
         """Ways to tell what is written apart into cases that together are all of it."""
         for index, part in enumerate(facts.parts):
             for keyword in ("oneOf", "anyOf"):
                 branches = get(part, keyword)
                 if branches:
-                    rest = {key: value for key, value in part.contents.items() if key != keyword}
-                    others = [*facts.parts[:index], *facts.parts[index + 1 :]]
-                    others.append(self.derive(part, rest, keyword))
+                    # what is left over could be told only with the branch that is taken out
+                    without = {keyword, "unevaluatedProperties", "unevaluatedItems"}
+                    rest = {k: value for k, value in part.contents.items() if k not in without}
+                    derived = self.derive(part, rest, keyword)
+                    others = (*facts.parts[:index], *facts.parts[index + 1 :], derived)
                     yield [
-                        [*others, *self._branch(part, keyword, place)]
+                        joined(others, self._branch(part, keyword, place))
                         for place in range(len(branches))
                     ]
         kinds = sorted(facts.types - NUMBERS) + (["number"] if facts.types & NUMBERS else [])
         if facts.parts and len(kinds) > 1:
             first = facts.parts[0]
             yield [
-                [*facts.parts, self.derive(first, {"type": kind}, "type", kind)] for kind in kinds
+                (*facts.parts, self.derive(first, {"type": kind}, "type", kind)) for kind in kinds
             ]
 
     def _branch(self, part: Place, keyword: str, index: int) -> Iterator[Place]:

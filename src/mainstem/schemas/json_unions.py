@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mainstem.schemas.breaks import Break
-from mainstem.schemas.json_facts import Facts, get, key_of, parts_of
+from mainstem.schemas.json_facts import Facts, get, joined, key_of
 from mainstem.schemas.json_parse import Place
 from mainstem.schemas.json_proof import Proof, Rule, is_checkable
 
@@ -49,12 +49,12 @@ def _if(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator[Break]:
     same = [other for other in facts.parts if _same_condition(part, other)]
     if "then" in part.contents:
         known = [other.part(other.contents["then"]) for other in same if "then" in other.contents]
-        written = parts_of([*facts.parts, condition, *known])
+        written = joined(facts.parts, [condition, *known])
         yield from proof.refused(written, part.part(part.contents["then"]), f"{path}/then")
     if "else" in part.contents:
         known = [other.part(other.contents["else"]) for other in same if "else" in other.contents]
         unmet = proof.derive(part, {"not": part.contents["if"]}, "else")
-        written = parts_of([*facts.parts, unmet, *known])
+        written = joined(facts.parts, [unmet, *known])
         yield from proof.refused(written, part.part(part.contents["else"]), f"{path}/else")
 
 

@@ -228,6 +228,24 @@ def test_json_references(resolving: Callable[..., Resolve]) -> None:
     assert not parsed.validator().is_valid({"p": "1.5"})
 
 
+def test_json_references_of_references(resolving: Callable[..., Resolve]) -> None:
+    """Each relative to the place of the schema that has it."""
+    known = {
+        ("item", 1): Schema(
+            JSON,
+            '{"$id": "http://shop/parts/item.json", "properties": {"p": {"$ref": "money.json"}}}',
+            (Reference("money.json", "money", 1),),
+        ),
+        ("money", 1): Schema(JSON, '{"type": "number"}'),
+    }
+    text = '{"$id": "http://shop/order.json", "items": {"$ref": "parts/item.json"}}'
+    schema = Schema(JSON, text, (Reference("parts/item.json", "item", 1),))
+    parsed = parse(schema, resolving(known))
+    assert isinstance(parsed, JsonSchema)
+    assert parsed.validator().is_valid([{"p": 1}])
+    assert not parsed.validator().is_valid([{"p": "1"}])
+
+
 def test_additional_items_beside_no_list(no_references: Resolve) -> None:
     """Where the library's own validators fail."""
     parsed = parse(Schema(JSON, '{"items": true, "additionalItems": false}'), no_references)
@@ -313,6 +331,33 @@ def test_references_in_a_circle(type: SchemaType, resolving: Callable[..., Resol
     error = code_of(known["a", 1], resolving(known))
     assert error.code == "SCHEMA_REFERENCE_CIRCLE"
     assert "b version 1 -> c version 1 -> a version 1 -> b version 1" in error.message
+
+
+@pytest.mark.parametrize(
+    ("document", "circle"),
+    [
+        ({"$ref": "#"}, True),
+        ({"anyOf": [{"$ref": "#"}, {"type": "string"}]}, True),
+        ({"$ref": "#/definitions/a", "definitions": {"a": {"not": {"$ref": "#"}}}}, True),
+        (
+            {"definitions": {"a": {"$ref": "#/definitions/b"}, "b": {"$ref": "#/definitions/a"}}},
+            True,
+        ),
+        ({"dependencies": {"a": {"$ref": "#"}}}, True),
+        ({"properties": {"a": {"$ref": "#"}}}, False),
+        ({"anyOf": [{"items": {"$ref": "#"}}, {"type": "string"}]}, False),
+        ({"allOf": [{"$ref": "#/definitions/a"}] * 2, "definitions": {"a": {}}}, False),
+    ],
+)
+def test_a_schema_leads_back_to_itself(
+    document: dict[str, Any], circle: bool, no_references: Resolve
+) -> None:
+    """Through a part of the value that ends with the value; for the value itself it never would."""
+    schema = Schema(JSON, json.dumps(document))
+    if circle:
+        assert code_of(schema, no_references).code == "SCHEMA_REFERENCE_CIRCLE"
+    else:
+        parse(schema, no_references)
 
 
 def test_many_references_are_bounded(resolving: Callable[..., Resolve]) -> None:
