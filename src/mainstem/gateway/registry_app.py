@@ -53,7 +53,7 @@ class RegistryApp:
         app.add_exception_handler(HTTPException, _http)
         app.add_exception_handler(Exception, _unexpected)
         for part in (
-            registry_subjects, registry_schemas, registry_settings, registry_compatibility,
+            registry_schemas, registry_subjects, registry_settings, registry_compatibility,
         ):  # fmt: skip
             app.include_router(part.router)
         self._app = app
