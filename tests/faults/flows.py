@@ -1,7 +1,4 @@
-"""The pipeline that must survive, and what each of its flows must have made of its input.
-
-In `make soak` it has some more kinds of flow: each costs time whenever the engine starts.
-"""
+"""The pipeline that must survive, and what each of its flows must have made of its input."""
 
 from __future__ import annotations
 
@@ -68,28 +65,9 @@ def counted(number: Numbered, state: State[Sum]) -> list[Counted]:
     kept.total += number.seq
     return [Counted(number.k, number.seq, number.id, kept.n, kept.total)]
 """
-MORE = """
-CREATE STREAM tens AS
-  SELECT k, count_window.start AS first, count(*) AS n, sum(seq) AS total, max(seq) AS last
-  FROM numbers GROUP BY k, count_window(10) EMIT FINAL;
-"""
-FRAMES = """
-from mainstem import stream, table
-from pyspark.sql import DataFrame, functions as F
-
-@stream(key="k")
-def mirrored(numbers: DataFrame) -> DataFrame:
-    return numbers.select("k", "seq", "id")
-
-@table(primary_key="k")
-def tally(numbers: DataFrame) -> DataFrame:
-    sums = (F.count("*").alias("n"), F.sum("seq").alias("total"), F.max("seq").alias("last"))
-    return numbers.groupBy("k").agg(*sums)
-"""
 COPIED, TOTALS, JOINED, SUMMARY = "copied.1", "totals.1", "joined.1", "summary.1"
 COUNTED, MINUTES, PAIRED = "counted.1", "minutes.1", "paired.1"
-TENS, TALLY = "tens.1", "tally.1"
-FLOWS: tuple[str, ...] = (COPIED, TOTALS, JOINED, COUNTED, MINUTES, PAIRED)
+FLOWS = (COPIED, TOTALS, JOINED, COUNTED, MINUTES, PAIRED)
 READS = {
     "copied": "numbers",
     "minutes": "numbers",
@@ -99,18 +77,24 @@ READS = {
     "totals": "numbers",
     "summary": "totals",
 }
-if FULL:
-    FLOWS = (*FLOWS, TENS, TALLY)
-    READS |= dict.fromkeys(("tens", "mirrored", "tally"), "numbers")
+
+# All steps of the writer. The first of a row hits a fresh batch, each other one the replay of that
+# same batch. Behind a commit, no step that writes is passed again.
+ROWS_ONE = (
+    ("after_produce", "after_init", "before_write", "after_token"),
+    ("after_commit", "after_token_read", "after_write"),
+)
+ROWS_TWO = (
+    ("before_write", "after_token_read", "after_produce", "after_commit"),
+    ("after_token", "after_init", "after_write"),
+)
+ROWS = (ROWS_ONE, ROWS_TWO)
 
 
 def make_project(folder: Path) -> Project:
     (folder / "mainstem.toml").write_text('name = "faults"\n[kafka]\npartitions = 4\n')
     (folder / "pipeline").mkdir()
     (folder / "pipeline" / "all.sql").write_text(PIPELINE)
-    if FULL:
-        (folder / "pipeline" / "more.sql").write_text(MORE)
-        (folder / "pipeline" / "frames.py").write_text(FRAMES)
     (folder / "functions").mkdir()
     (folder / "functions" / "all.py").write_text(FUNCTIONS)
     return load_project(folder)
@@ -139,18 +123,6 @@ def pairs_of(source: dict[int, list[Numbered]]) -> dict[str, int]:
     """Once each record that has a partner."""
     there = {(record.k, record.seq): record.id for record in chain.from_iterable(source.values())}
     return {name: 1 for (k, seq), name in there.items() if seq % 10 == 0 and (k, seq + 40) in there}
-
-
-def tens_of(source: dict[int, list[Numbered]]) -> dict[tuple[str, int], tuple[int, int, int]]:
-    """The full windows of ten records of a key, in the order of the log, once each."""
-    keys: dict[str, list[int]] = {}
-    for record in chain.from_iterable(source.values()):
-        keys.setdefault(record.k, []).append(record.seq)
-    return {
-        (k, first + 1): (10, sum(numbers[first : first + 10]), numbers[first + 9])
-        for k, numbers in keys.items()
-        for first in range(0, len(numbers) - 9, 10)
-    }
 
 
 def summary_of(totals: dict[str, tuple[int, int, int]]) -> dict[str, tuple[int, int, int]]:
