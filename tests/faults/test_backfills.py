@@ -7,7 +7,6 @@ once. Run by `make soak`: `make test` ends engines at these steps in tests/syste
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
@@ -39,14 +38,14 @@ TOTALS = """CREATE TABLE totals WITH (start = 'latest') AS
   SELECT k, count(*) AS n, sum(seq) AS total, max(seq) AS last FROM numbers GROUP BY k"""
 HISTORY = 30_000
 RATE = 5_000
+HANDED_OVER = ("backfill-held", "backfill-switched")
+TAKEN_OVER = ("take-over-begin", "take-over-written", "take-over-end")
 WRITES = ("before_write", "after_token_read", "after_produce", "after_commit", "after_write")
 STEPS = {
-    "copied": (*WRITES, "backfill-held", "backfill-switched"),
-    "totals": (
-        *WRITES, "backfill-held", "backfill-switched", "take-over-begin", "take-over-written",
-        "take-over-end",
-    ),
-}  # fmt: skip
+    "copied": (*WRITES, *HANDED_OVER),
+    # a backfill writes as every flow of its kind does, and those are struck elsewhere
+    "totals": ("after_produce", "after_commit", *HANDED_OVER, *TAKEN_OVER),
+}
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +56,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
 
 @pytest.mark.parametrize(("name", "sql"), [("copied", COPIED), ("totals", TOTALS)])
 def test_the_engine_dies_at_each_step_of_a_backfill(
-    world: SmallWorld, seed: int, summary: list[str], name: str, sql: str
+    world: SmallWorld, summary: list[str], name: str, sql: str
 ) -> None:
-    chance = random.Random(seed)
     world.load.burst(HISTORY)
     client, faults = world.client, world.faults
     client.sql(sql)
@@ -67,9 +65,7 @@ def test_the_engine_dies_at_each_step_of_a_backfill(
         made = CommittedTopic(world.connection, name, numbered if name == "copied" else change)
         eventually(lambda: any(made.look().values()), SECONDS, what="the live flow has begun")
         flow = f"{name}.{client.object(name)['generation'] + 1}"
-        writes = [*WRITES]
-        chance.shuffle(writes)
-        steps = [*writes, *STEPS[name][len(WRITES) :]]
+        steps = STEPS[name]
         faults.arm(steps[0], flow)
         told = eventually(lambda: begin(world, name), SECONDS, what="the backfill begins")
         assert told["records"] >= HISTORY
