@@ -18,6 +18,7 @@ PIPELINE = """
 CREATE STREAM numbers (k STRING, seq BIGINT, id STRING)
   WITH (key = 'k', event_time = 'timestamp_seconds(1767225600 + seq)', watermark = '12 hours');
 CREATE STREAM copied AS SELECT k, seq, id FROM numbers;
+CREATE STREAM beside AS SELECT k, seq, id FROM numbers WHERE k IS NOT NULL;
 CREATE TABLE totals AS
   SELECT k, count(*) AS n, sum(seq) AS total, max(seq) AS last FROM numbers GROUP BY k;
 CREATE TABLE minutes AS
@@ -70,6 +71,7 @@ COUNTED, MINUTES, PAIRED = "counted.1", "minutes.1", "paired.1"
 FLOWS = (COPIED, TOTALS, JOINED, COUNTED, MINUTES, PAIRED)
 READS = {
     "copied": "numbers",
+    "beside": "numbers",
     "minutes": "numbers",
     "paired": "numbers",
     "joined": "numbers",

@@ -80,6 +80,7 @@ class World:
     chance: random.Random
     numbers: CommittedTopic[Numbered]
     copied: CommittedTopic[Numbered]
+    beside: CommittedTopic[Numbered]
     joined: CommittedTopic[Numbered]
     counted: CommittedTopic[Numbered]
     paired: CommittedTopic[Numbered]
@@ -108,6 +109,18 @@ class World:
         self.wait_for_batches(flow, 1)
         log = self.batches(flow)
         eventually(lambda: log.size(log.begun()) < SMALL_BATCH / 4, 180, what=f"{flow} keeps up")
+
+    def wait_until_shared(self, flow: str) -> None:
+        """Until the flow shares the scan of its stream, so that its next batch is a shared one."""
+
+        def shared() -> bool:
+            try:
+                flows = self.client.status()["flows"]
+            except MainstemError:
+                return False
+            return any(f["shared"] for f in flows if flow == f"{f['flow']}.{f['generation']}")
+
+        eventually(shared, 180, what=f"{flow} shares")
 
     def a_moment(self, longest: float = 1.2) -> None:
         """Some time, so that what follows hits whatever is under way: here, time is the input."""
@@ -164,6 +177,7 @@ def world(
             random.Random(seed),
             CommittedTopic(connection, "numbers", numbered),
             CommittedTopic(connection, "copied", numbered),
+            CommittedTopic(connection, "beside", numbered),
             CommittedTopic(connection, "joined", numbered),
             CommittedTopic(connection, "counted", numbered),
             CommittedTopic(connection, "paired", numbered),
@@ -198,7 +212,7 @@ def check(world: World, scenario: str) -> None:
     totals = totals_of(source)
     summary = summary_of(totals)
     problems = check_input(sent, source)
-    for copy in (world.copied, world.joined, world.counted):
+    for copy in (world.copied, world.beside, world.joined, world.counted):
         problems += check_copy(sent, source, copy.look())
     for name, key, topic, expected in (
         ("totals", "k", world.totals, totals),
@@ -286,6 +300,8 @@ def strike_small_batch(world: World, flow: str, steps: tuple[str, ...]) -> Death
     if FULL:
         world.await_output(kill_at_random(world, 8))
     world.wait_for_small_batches(flow)
+    if flow == COPIED:
+        world.wait_until_shared(flow)
     return strike_in_a_row(world, flow, steps, "*", large=False)
 
 

@@ -173,7 +173,8 @@ class Answers:
                 how = _EACH_CHANGE
             elif kind is FlowKind.TABLE:
                 how = _refreshed(resolve(definition, columns_of(rows), inputs), inputs)
-            reasons = [_WHOLE_BATCH, how, f"cannot run in real time: {_NOT_REAL_TIME}"]
+            once = _EXACTLY_ONCE if kind is FlowKind.ENRICH else _WHOLE_BATCH
+            reasons = [once, how, f"cannot run in real time: {_NOT_REAL_TIME}"]
         elif definition.lane is Lane.REAL_TIME:
             reasons = ["latency = 'realtime' was asked for", promise(definition)]
         else:

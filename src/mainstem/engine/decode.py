@@ -225,6 +225,21 @@ def bad_records(raw: DataFrame, definition: Definition) -> DataFrame:
     return parsed.select(f"{RECORD}.*", F.col(_MISTAKEN).alias("mistaken"))
 
 
+def decode_records(raw: DataFrame, definition: Definition, metadata: Collection[str]) -> DataFrame:
+    """Records in Kafka's columns, decoded; the bad ones are among them (`good_among`)."""
+    return _parse(raw, definition, metadata)
+
+
+def good_among(decoded: DataFrame, definition: Definition, metadata: Collection[str]) -> DataFrame:
+    """The good rows of decoded records, as a flow sees them."""
+    return _with_event_time(_good_rows(decoded), definition, metadata)
+
+
+def bad_among(decoded: DataFrame) -> DataFrame:
+    """The others."""
+    return decoded.filter(F.col(_CORRUPT).isNotNull())
+
+
 def read_changes(
     spark: SparkSession,
     definition: Definition,
@@ -241,16 +256,16 @@ def read_changes(
     between = (_offsets_text({definition.topic: at}) for at in (start, end))
     raw = _load_range(spark, _where(definition), connection, (), *between)
     key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
-    key_text = F.col("key").cast("string")
     parsed = raw.select(
         _from_json(definition),
-        F.from_json(key_text, key_schema).alias("_keys"),
-        key_text.alias("_key_text"),
+        F.col("key").cast("string").alias("_key_text"),
         "value",
         "partition",
         "offset",
     ).filter(_corrupt().isNull())
-    row, keys = F.col("_row"), F.col("_keys")
+    # not beside the value above: nearly all records have their key in the value, too, and there it
+    # would be parsed for each
+    row, keys = F.col("_row"), F.from_json(F.col("_key_text"), key_schema)
     columns = []
     for made in row_schema(definition):
         value = row.getField(made.name)

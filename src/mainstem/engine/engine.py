@@ -87,6 +87,8 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
         background = Background()
         closing.callback(background.close)
         checkpoints = Checkpoints(spark, setup.checkpoints)
+        tables = Tables(spark, setup.connection, admin, checkpoints)
+        closing.callback(tables.close)
         ledger = Ledger(setup.connection, admin)
         services = FlowServices(
             spark=spark,
@@ -96,7 +98,7 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             pacer=Pacer(_cores(spark)),
             settings=setup.settings.spark,
             checkpoints=checkpoints,
-            tables=Tables(spark, setup.connection, admin, checkpoints),
+            tables=tables,
             clock=clock,
             ledger=ledger,
             in_background=background,
