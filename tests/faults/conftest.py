@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.faults.flows import FULL
 
-# `make test` ends engines at the steps of backfills in tests/system
-collect_ignore = [] if FULL else ["test_backfills.py"]
+# parts of `make soak`; `make test` has a look at the same steps in tests/system
+collect_ignore = [] if FULL else ["test_backfills.py", "test_more_flows.py"]
 LINES = pytest.StashKey[list[str]]()
 
 

@@ -71,32 +71,26 @@ CREATE STREAM paired AS
 CREATE TABLE labels (k STRING PRIMARY KEY, label STRING);
 CREATE STREAM joined AS
   SELECT n.k, n.seq, n.id, l.label FROM numbers n LEFT JOIN labels l ON n.k = l.k;
-CREATE STREAM tens AS
-  SELECT k, count_window.start AS first, count(*) AS n, sum(seq) AS total, max(seq) AS last
-  FROM numbers GROUP BY k, count_window(10) EMIT FINAL;
-"""
-FRAMES = """
-from mainstem import stream, table
-from pyspark.sql import DataFrame, functions as F
-
-@stream(key="k")
-def mirrored(numbers: DataFrame) -> DataFrame:
-    return numbers.select("k", "seq", "id")
-
-@table(primary_key="k")
-def tally(numbers: DataFrame) -> DataFrame:
-    sums = (F.count("*").alias("n"), F.sum("seq").alias("total"), F.max("seq").alias("last"))
-    return numbers.groupBy("k").agg(*sums)
 """
 COPIED, TOTALS, JOINED, SUMMARY = "copied.1", "totals.1", "joined.1", "summary.1"
 COUNTED, MINUTES, PAIRED = "counted.1", "minutes.1", "paired.1"
-TENS, TALLY = "tens.1", "tally.1"
 FLOWS: tuple[str, ...] = (COPIED, TOTALS)
 READS = {"copied": "numbers", "beside": "numbers", "totals": "numbers", "summary": "totals"}
 if FULL:
-    FLOWS = (*FLOWS, JOINED, COUNTED, MINUTES, PAIRED, TENS, TALLY)
-    more = ("joined", "counted", "minutes", "paired", "tens", "mirrored", "tally")
-    READS |= dict.fromkeys(more, "numbers")
+    FLOWS = (*FLOWS, JOINED, COUNTED, MINUTES, PAIRED)
+    READS |= dict.fromkeys(("joined", "counted", "minutes", "paired"), "numbers")
+
+# All steps of the writer. The first of a row hits a fresh batch, each other one the replay of that
+# same batch. Behind a commit, no step that writes is passed again.
+ROWS_ONE = (
+    ("after_produce", "after_init", "before_write", "after_token"),
+    ("after_commit", "after_token_read", "after_write"),
+)
+ROWS_TWO = (
+    ("before_write", "after_token_read", "after_produce", "after_commit"),
+    ("after_token", "after_init", "after_write"),
+)
+ROWS = (ROWS_ONE, ROWS_TWO)
 
 
 def make_project(folder: Path) -> Project:
@@ -105,7 +99,6 @@ def make_project(folder: Path) -> Project:
     (folder / "pipeline" / "all.sql").write_text(PIPELINE)
     if FULL:
         (folder / "pipeline" / "more.sql").write_text(MORE)
-        (folder / "pipeline" / "frames.py").write_text(FRAMES)
         (folder / "functions").mkdir()
         (folder / "functions" / "all.py").write_text(FUNCTIONS)
     return load_project(folder)
@@ -134,18 +127,6 @@ def pairs_of(source: dict[int, list[Numbered]]) -> dict[str, int]:
     """Once each record that has a partner."""
     there = {(record.k, record.seq): record.id for record in chain.from_iterable(source.values())}
     return {name: 1 for (k, seq), name in there.items() if seq % 10 == 0 and (k, seq + 40) in there}
-
-
-def tens_of(source: dict[int, list[Numbered]]) -> dict[tuple[str, int], tuple[int, int, int]]:
-    """The full windows of ten records of a key, in the order of the log, once each."""
-    keys: dict[str, list[int]] = {}
-    for record in chain.from_iterable(source.values()):
-        keys.setdefault(record.k, []).append(record.seq)
-    return {
-        (k, first + 1): (10, sum(numbers[first : first + 10]), numbers[first + 9])
-        for k, numbers in keys.items()
-        for first in range(0, len(numbers) - 9, 10)
-    }
 
 
 def summary_of(totals: dict[str, tuple[int, int, int]]) -> dict[str, tuple[int, int, int]]:

@@ -25,6 +25,7 @@ from tests.faults.flows import (
     FULL,
     KILLS,
     READS,
+    ROWS,
     SUMMARY,
     TOTALS,
     make_project,
@@ -32,7 +33,6 @@ from tests.faults.flows import (
     pairs_of,
     row_of,
     summary_of,
-    tens_of,
     totals_of,
 )
 
@@ -58,17 +58,6 @@ from mainstem.testing.waiting import eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-# All steps of the writer. The first of a row hits a fresh batch, each other one the replay of that
-# same batch. Behind a commit, no step that writes is passed again.
-ROWS_ONE = (
-    ("after_produce", "after_init", "before_write", "after_token"),
-    ("after_commit", "after_token_read", "after_write"),
-)
-ROWS_TWO = (
-    ("before_write", "after_token_read", "after_produce", "after_commit"),
-    ("after_token", "after_init", "after_write"),
-)
-ROWS = (ROWS_ONE, ROWS_TWO)
 # A table flow finds no difference in the replay of a committed batch, so it asks for no token.
 ROWS_SUMMARY = (
     ("after_produce", "after_token_read", "after_init", "before_write", "after_token"),
@@ -99,9 +88,6 @@ class World:
     totals: CommittedTopic[Any]
     summary: CommittedTopic[Any]
     sums: CommittedTopic[Any]
-    tens: CommittedTopic[Any]
-    mirrored: CommittedTopic[Numbered]
-    tally: CommittedTopic[Any]
     kills: dict[str, int] = field(default_factory=dict)
     recoveries: dict[str, list[float]] = field(default_factory=dict)
     checks: list[str] = field(default_factory=list)
@@ -200,9 +186,6 @@ def world(
             CommittedTopic(connection, "totals", change),
             CommittedTopic(connection, "summary", change),
             CommittedTopic(connection, "counted", change),
-            CommittedTopic(connection, "tens", change),
-            CommittedTopic(connection, "mirrored", numbered),
-            CommittedTopic(connection, "tally", change),
         )
         yield world
         world.arrivals.close()
@@ -257,7 +240,7 @@ def check_more(world: World, sent: Sent, source: dict[int, list[Numbered]]) -> l
     """The same for the kinds of flow that only the long run has."""
     totals = totals_of(source)
     problems = []
-    for copy in (world.joined, world.counted, world.mirrored):
+    for copy in (world.joined, world.counted):
         problems += check_copy(sent, source, copy.look())
     minutes = {(r["k"], r["minute"]): row_of(r) for r in fold(world.minutes.look()).values()}
     problems += check_rows("the topic of minutes", minutes_of(source), minutes)
@@ -267,13 +250,6 @@ def check_more(world: World, sent: Sent, source: dict[int, list[Numbered]]) -> l
     sums = {row["k"]: (row["n"], row["total"]) for row in fold(world.sums.look()).values()}
     expected_sums = {k: (n, total) for k, (n, total, _) in totals.items()}
     problems += check_rows("the state of counted", expected_sums, sums)
-    tally = {row["k"]: row_of(row) for row in fold(world.tally.look()).values()}
-    problems += check_rows("the topic of tally", totals, tally)
-    windows = [row for _, row in chain.from_iterable(world.tens.look().values())]
-    tens = {(row["k"], row["first"]): row_of(row) for row in windows}
-    problems += check_rows("the topic of tens", tens_of(source), tens)
-    if len(windows) != len(tens):
-        problems.append(f"{len(windows) - len(tens)} windows twice in tens")
     return problems
 
 

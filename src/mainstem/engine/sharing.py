@@ -42,6 +42,7 @@ def can_share(entry: Entry, inputs: Sequence[Definition]) -> bool:
         and source.pattern is None
         and all(part is None for part in own)
         and not (entry.backfill is not None and entry.backfill.active)
+        and definition.until is None
         and not definition.topic.startswith(BACKFILL_PREFIX)
         and definition.lane is not Lane.REAL_TIME
         and not keeps_state(definition, inputs)

@@ -65,6 +65,8 @@ def test_a_flow_with_a_backfill_beside_it_is_alone() -> None:
     backfill = Backfill(2, "beginning", "earliest")
     assert not can_share(replace(FILTER, backfill=backfill), [STREAM])
     assert not can_share(beside(replace(FILTER, backfill=backfill), 4), [STREAM])
+    older = replace(backfill, start='{"s": {"0": 0}}', end='{"s": {"0": 9}}')
+    assert not can_share(beside(replace(FILTER, backfill=older), 4), [STREAM])
     done = replace(backfill, state=BackfillState.DONE)
     assert can_share(replace(FILTER, backfill=done), [STREAM])
 
