@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import httpx2
 import latency
 import lookups
 import small_flows
@@ -29,7 +30,9 @@ from mainstem.local.stack import Stack
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
 
-PARTS = ("throughput", "stateful", "tables", "small", "latency", "lookups", "memory", "demo")
+PARTS = (
+    "throughput", "stateful", "tables", "small", "latency", "lookups", "registry", "memory", "demo",
+)  # fmt: skip
 out = Console(width=120)
 
 
@@ -48,7 +51,7 @@ def main() -> None:
             _stateful(Path(folder) / "stateful")
         if "tables" in chosen:
             _tables(Path(folder) / "tables")
-        if {"small", "latency", "lookups", "memory"} & set(chosen):
+        if {"small", "latency", "lookups", "registry", "memory"} & set(chosen):
             _stack(Path(folder) / "stack", chosen)
     if "demo" in chosen:
         _demo()
@@ -102,14 +105,13 @@ def _tables(folder: Path) -> None:
     import changing_tables
 
     project = _project(folder)
-    with Stack(project, parts={"broker"}) as stack:
+    out.print("over a table that changes 1,000 rows a second, on two cores")
+    with Stack(project, parts={"broker", "postgres"}) as stack:
         artifacts = spark_jars()
-        connection = Connection(stack.endpoints.bootstrap_servers)
         jars = [*artifacts.jars, artifacts.bare_fs]
-        table = Table("over a table that changes 1,000 rows a second", "measured", "goal")
-        for found in changing_tables.run(connection, jars, folder):
-            table.add_row(found.name, found.measured, found.goal)
-    out.print(table)
+        for found in changing_tables.run(stack.endpoints, jars, folder):
+            goal = f" (goal: {found.goal})" if found.goal else ""
+            out.print(f"  {found.name}: {found.measured}{goal}", highlight=False)
 
 
 def _stack(folder: Path, chosen: list[str]) -> None:
@@ -128,6 +130,8 @@ def _stack(folder: Path, chosen: list[str]) -> None:
             out.print(table)
         if "lookups" in chosen:
             _lookups(client, connection, stack.endpoints.gateway_url)
+        if "registry" in chosen:
+            _registry(stack.endpoints.gateway_url)
         if "small" in chosen:
             _small(client, connection)
         if "latency" in chosen:
@@ -184,10 +188,26 @@ def _lookups(client: Client, connection: Connection, url: str) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError("the table was not served")
         time.sleep(0.1)
-    rate, slowest = lookups.run(url)
+    rate, slowest = lookups.rows(url)
     out.print(
         f"look-ups by key over HTTP: {rate:,.0f} a second, p99 {slowest:.1f} ms"
         " (goal: 2,000 a second)"
+    )
+
+
+def _registry(url: str) -> None:
+    ids = []
+    began = time.monotonic()
+    for size in range(1, 101):
+        schema = json.dumps({"type": "fixed", "name": "F", "size": size})
+        path = f"{url}/registry/subjects/bench-{size}/versions"
+        answer = httpx2.post(path, json={"schema": schema}, trust_env=False)
+        ids.append(answer.raise_for_status().json()["id"])
+    each = (time.monotonic() - began) / len(ids) * 1000
+    rate, slowest = lookups.schemas(url, ids)
+    out.print(
+        f"schemas by id over HTTP: {rate:,.0f} a second, p99 {slowest:.1f} ms;"
+        f" registering one takes {each:.0f} ms"
     )
 
 

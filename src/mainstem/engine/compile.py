@@ -72,6 +72,7 @@ def compile_stream(
         intake = Intake(
             connection,
             start=definition.start,
+            until=definition.until,
             # a real-time batch has no end to count towards, and may not hold an observation
             max_records=None if realtime else max_records,
             metadata=metadata,

@@ -217,6 +217,11 @@ class Flow:
         self.status.late_waiting, self.status.late_sample = len(late.entries), late.sample
         if self.entry.definition.lane is Lane.REAL_TIME:
             return  # between its checkpoints Spark does not tell where such a flow is
+        if self.entry.definition.kind is Kind.STREAM and not self.status.began:
+            began = self._services.checkpoints.begin(self.checkpoint)
+            self.status.began = {
+                topic: {str(p): o for p, o in at.items()} for topic, at in began.items()
+            }
         lag = 0
         read = set()
         positions = self.status.positions

@@ -18,6 +18,7 @@ from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.late import late_queries
 from mainstem.definitions.model import Definition, FlowKind, Kind, Query
 from mainstem.definitions.state import OutputMode, keeps_state, output_mode
+from mainstem.engine.called import Called
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_stream
 from mainstem.engine.counting import Counting
@@ -105,7 +106,7 @@ def start_micro_batch(
         .outputMode(run.mode)
         .option("checkpointLocation", checkpoint)
         .trigger(**trigger)
-        .foreachBatch(writer)
+        .foreachBatch(Called(writer))
         .start()
     )
     writer.attach(query)
@@ -179,7 +180,7 @@ def _run(
         case FlowKind.ENRICH:
             rows = _stream_of(session, definition, query, inputs, connection, limit)
             enrichment = Enrichment(entry, inputs, tables, checkpoints, checkpoint)
-            return _Run(rows, Split.WHOLE, enrichment)
+            return _Run(rows, enrichment.split(session), enrichment)
         case FlowKind.TABLE:
             if definition.kind is Kind.STREAM:
                 rows = read_signals(session, inputs, connection, definition.start)
@@ -213,5 +214,11 @@ def _stream_of(
     """The only stream among the inputs, decoded."""
     [stream] = [source for source in inputs if source.kind is Kind.STREAM]
     metadata = mentioned_metadata(query.columns_read)
-    intake = Intake(connection, start=definition.start, max_records=limit, metadata=metadata)
+    intake = Intake(
+        connection,
+        start=definition.start,
+        until=definition.until,
+        max_records=limit,
+        metadata=metadata,
+    )
     return read_stream(session, stream, intake)
