@@ -7,6 +7,7 @@ one there that could share, it moves into the stream's shared scan (`shared_scan
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 
 from mainstem.catalog.entry import Entry
@@ -24,6 +25,7 @@ from mainstem.engine.shared_scan import SharedScan
 from mainstem.vocabulary import BACKFILL_PREFIX
 
 _LOG = logging.getLogger(__name__)
+_BETWEEN_SECONDS = 0.3
 
 
 def can_share(entry: Entry, inputs: Sequence[Definition]) -> bool:
@@ -58,6 +60,7 @@ class Sharing:
         self._able: dict[str, Definition] = {}
         """By flow that runs, alone or not: the stream that it reads."""
         self._scans: list[tuple[Definition, SharedScan]] = []
+        self._joined_at = float("-inf")
 
     def add(self, entry: Entry, stream: Definition) -> None:
         """A flow runs that could share."""
@@ -68,8 +71,12 @@ class Sharing:
         self._able.pop(entry.flow_id, None)
 
     def worthwhile(self, stream: Definition) -> bool:
-        """True when several flows could share the scan of the stream."""
-        return sum(1 for other in self._able.values() if other == stream) > 1
+        """True when several flows could share the scan of the stream, and one may join now.
+
+        They join one after the other: to end a query takes a while, and the runner waits for it.
+        """
+        able = sum(1 for other in self._able.values() if other == stream)
+        return able > 1 and time.monotonic() - self._joined_at > _BETWEEN_SECONDS
 
     def join(
         self,
@@ -81,6 +88,7 @@ class Sharing:
         pacer: Pacer,
     ) -> Member | None:
         """Moves a flow, whose query has ended, into the scan of its stream; None: it cannot."""
+        self._joined_at = time.monotonic()
         try:
             log = BatchLog(machinery.checkpoints, checkpoint, stream.topic)
         except ValueError as error:
