@@ -25,6 +25,7 @@ from mainstem.definitions.model import Definition, Kind
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_static, into
 from mainstem.engine.encode import encode
+from mainstem.engine.formats import Formats
 from mainstem.engine.tables import Only, Tables, all_rows
 from mainstem.vocabulary import Offsets
 
@@ -42,6 +43,7 @@ class Enrichment:
         tables: Tables,
         checkpoints: Checkpoints,
         folder: str,
+        formats: Formats,
     ) -> None:
         query = entry.definition.query
         assert query is not None
@@ -53,6 +55,7 @@ class Enrichment:
         self._snapshots = tables
         self._checkpoints = checkpoints
         self._folder = folder
+        self._formats = formats
         self._batch: DataFrame | None = None
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
@@ -72,7 +75,8 @@ class Enrichment:
             rows[key.table] = F.broadcast(read(key.table, asked_for))
         sources = {s: rows[n] if n in rows else read(n) for n, s in self._tables.items()}
         sources[self._stream] = batch
-        return encode(compile_static(session, self._query, sources), self._definition)
+        rows = compile_static(session, self._query, sources)
+        return encode(rows, self._definition, self._formats)
 
     def release(self) -> None:
         """Lets go of the batch's decoded records, and of the tables."""

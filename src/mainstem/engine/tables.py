@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from mainstem.definitions.model import Definition
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.decode import read_changes
+from mainstem.engine.formats import Formats
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import Offsets
@@ -126,10 +127,16 @@ class Tables:
     """The tables that flows of one engine read. Safe to use from several threads."""
 
     def __init__(
-        self, spark: SparkSession, connection: Connection, admin: Admin, checkpoints: Checkpoints
+        self,
+        spark: SparkSession,
+        connection: Connection,
+        admin: Admin,
+        checkpoints: Checkpoints,
+        formats: Formats,
     ) -> None:
         self._spark = spark
         self._connection = connection
+        self._formats = formats
         self._admin = admin
         self._checkpoints = checkpoints
         self._held: dict[str, _Held] = {}
@@ -157,8 +164,12 @@ class Tables:
             return _columns(self._state(held, end, only), definition)
         # a replay from long ago
         begin = self._admin.begin_offsets(definition.topic)
-        changes = read_changes(self._spark, definition, self._connection, begin, end)
+        changes = self._changes_of(definition, begin, end)
         return _columns(only(_latest(changes).filter(~F.col("_gone"))), definition)
+
+    def _changes_of(self, definition: Definition, start: Offsets, end: Offsets) -> DataFrame:
+        parts = (self._spark, definition, self._connection, self._formats)
+        return read_changes(*parts, start, end)
 
     def changed(self, definition: Definition, start: Offsets, end: Offsets) -> Changed | None:
         """What is different at `end` from `start`; None when that is long ago."""
@@ -192,7 +203,7 @@ class Tables:
         else:
             begin = self._admin.begin_offsets(definition.topic)
             start = {p: max(offset, begin.get(p, 0)) for p, offset in start.items()}
-            read = partial(read_changes, self._spark, definition, self._connection)
+            read = partial(self._changes_of, definition)
             between = read(start, end)
             before = _latest(read(begin, start)).filter(~F.col("_gone"))
         ids = F.broadcast(between.select("_id").distinct())
@@ -232,7 +243,7 @@ class Tables:
     def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> _Held:
         """The table from the beginning of its topic."""
         end = {p: max(o, begin.get(p, 0)) for p, o in end.items()}
-        changes = read_changes(self._spark, definition, self._connection, begin, end)
+        changes = self._changes_of(definition, begin, end)
         base = self._write(
             definition.topic, identity, _latest(changes).filter(~F.col("_gone")), end
         )
@@ -256,14 +267,14 @@ class Tables:
 
     def _begun(self, definition: Definition, base: _Base) -> _Held:
         at = base.end
-        none = _kept(read_changes(self._spark, definition, self._connection, at, at).limit(0))
+        none = _kept(self._changes_of(definition, at, at).limit(0))
         return _Held(definition, base, (Piece(at, at, none),), None, 0, 0, at, at)
 
     def _advance(self, held: _Held, end: Offsets) -> _Held:
         """What is held, brought up to `end`."""
         end = {p: max(end.get(p, 0), held.end.get(p, 0)) for p in {*end, *held.end}}
         start = {p: held.end.get(p, 0) for p in end}
-        read = read_changes(self._spark, held.definition, self._connection, start, end)
+        read = self._changes_of(held.definition, start, end)
         new = _kept(read)
         if len(held.pieces) >= _MOST_PIECES:
             held = self._together(held)
