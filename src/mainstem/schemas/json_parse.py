@@ -1,0 +1,212 @@
+"""Reads a JSON Schema (drafts 4 to 2020-12), with every `$ref` in it followed once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import urljoin
+
+from jsonschema.exceptions import best_match
+from jsonschema.protocols import Validator
+from jsonschema.validators import (
+    Draft3Validator,
+    Draft4Validator,
+    Draft6Validator,
+    Draft7Validator,
+    Draft201909Validator,
+    Draft202012Validator,
+    validator_for,
+)
+from jsonschema_specifications import REGISTRY as SPECIFICATIONS
+from referencing import Registry
+from referencing.exceptions import InvalidAnchor, NoSuchAnchor, PointerToNowhere, Unresolvable
+from referencing.jsonschema import specification_with
+
+from mainstem.errors import MainstemError
+from mainstem.schemas.model import Resolve, Schema, SchemaType
+from mainstem.schemas.references import gather
+from mainstem.schemas.text import malformed, pointer, read_json, too_deep
+
+MAX_LEVELS = 64
+"""Schemas inside one another; the library recurses ten frames deep for each."""
+BASE = "mem://schema"
+"""Where a schema without an `$id` is, for relative references to start from."""
+
+DRAFTS = (
+    Draft4Validator,
+    Draft6Validator,
+    Draft7Validator,
+    Draft201909Validator,
+    Draft202012Validator,
+)
+# where schemas stand inside a schema: as the value, in a list, in an object
+ONE = frozenset(
+    {
+        "additionalItems",
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    }
+)
+MANY = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
+NAMED = frozenset(
+    {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
+)
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+Path = tuple[str | int, ...]
+
+
+class Place(NamedTuple):
+    """A schema within a schema: its keywords, and how references are resolved from there."""
+
+    contents: Any
+    resolver: Any
+
+    def follow(self, reference: str) -> Place:
+        """What a reference stands for."""
+        found = self.resolver.lookup(reference)
+        return Place(found.contents, found.resolver)
+
+    def part(self, contents: Any, draft: type[Validator]) -> Place:
+        """A schema inside this one."""
+        resource = _specification(draft).create_resource(contents)
+        return Place(contents, self.resolver.in_subresource(resource))
+
+
+@dataclass(frozen=True)
+class JsonSchema:
+    """A schema that has been read, its draft, and the registry in which its references resolve."""
+
+    schema: Schema
+    document: Any
+    draft: type[Validator]
+    registry: Registry[Any]
+
+    @property
+    def root(self) -> Place:
+        """The whole of it."""
+        resource = _specification(self.draft).create_resource(self.document)
+        return Place(self.document, self.registry.resolver_with_root(resource))
+
+    def validator(self) -> Validator:
+        """Checks values; one validator may check any number, and from several threads."""
+        return self.draft(
+            self.document, registry=self.registry, format_checker=self.draft.FORMAT_CHECKER
+        )
+
+
+def parse_json_schema(schema: Schema, resolve: Resolve) -> JsonSchema:
+    """Checks the schema by its draft's own schema, and that each reference leads somewhere."""
+    document = read_json(schema.text, SchemaType.JSON)
+    draft = _draft(document)
+    base = _identity(document) or BASE
+    registry: Registry[Any] = SPECIFICATIONS
+    for name, reference in gather(schema, resolve).items():
+        other = read_json(reference.text, SchemaType.JSON)
+        _check(other, _draft(other), name)
+        resource = _specification(_draft(other)).create_resource(other)
+        # a text may use the name itself, or what it is relative to its own place
+        registry = registry.with_resources([(name, resource), (urljoin(base, name), resource)])
+        if own := _identity(other):
+            registry = registry.with_resource(own, resource)
+    _check(document, draft, None)
+    parsed = JsonSchema(schema, document, draft, registry)
+    _follow_all(parsed)
+    return parsed
+
+
+def inner(contents: Any) -> Iterator[tuple[Path, Any]]:
+    """The schemas directly inside a schema, with the way to each."""
+    if not isinstance(contents, dict):
+        return
+    for key, value in contents.items():
+        if key in ONE and isinstance(value, dict | bool):
+            yield (key,), value
+        elif key in MANY and isinstance(value, list):
+            yield from (((key, index), item) for index, item in enumerate(value))
+        elif key in NAMED and isinstance(value, dict):
+            for name, item in value.items():
+                # a list under "dependencies" is one of names
+                if isinstance(item, dict | bool):
+                    yield (key, name), item
+
+
+def _check(document: Any, draft: type[Validator], name: str | None) -> None:
+    todo: list[tuple[Any, int]] = [(document, 0)]
+    while todo:
+        contents, level = todo.pop()
+        if level > MAX_LEVELS:
+            raise too_deep(MAX_LEVELS)
+        todo += [(item, level + 1) for _, item in inner(contents)]
+    meta = draft(draft.META_SCHEMA)
+    try:
+        error = best_match(meta.iter_errors(document))
+    except RecursionError:
+        raise too_deep(MAX_LEVELS) from None
+    if error is not None:
+        where = pointer(*error.absolute_path)
+        problem = error.message if len(error.message) <= 300 else f"{error.message[:300]} ..."
+        if name is not None:
+            raise MainstemError("SCHEMA_REFERENCE_UNKNOWN", name=name, problem=problem)
+        raise malformed(SchemaType.JSON, where, problem)
+
+
+def _follow_all(parsed: JsonSchema) -> None:
+    todo: list[tuple[Path, Place]] = [((), parsed.root)]
+    seen: set[int] = set()
+    while todo:
+        path, place = todo.pop()
+        if id(place.contents) in seen or not isinstance(place.contents, Mapping):
+            continue
+        seen.add(id(place.contents))
+        for key in REFERENCES:
+            reference = place.contents.get(key)
+            if isinstance(reference, str):
+                todo.append(((*path, key), _lead(place, reference, (*path, key))))
+        for way, contents in inner(place.contents):
+            todo.append(((*path, *way), place.part(contents, parsed.draft)))
+
+
+def _lead(place: Place, reference: str, path: Path) -> Place:
+    try:
+        return place.follow(reference)
+    except (NoSuchAnchor, PointerToNowhere, InvalidAnchor, ValueError, LookupError, TypeError):
+        problem = f'"{reference[:200]}" leads to nothing'
+        raise malformed(SchemaType.JSON, pointer(*path), problem) from None
+    except Unresolvable:
+        problem = f"{pointer(*path)} names it, and the references do not"
+        raise MainstemError(
+            "SCHEMA_REFERENCE_UNKNOWN", name=reference[:200], problem=problem
+        ) from None
+
+
+def _draft(document: Any) -> type[Validator]:
+    if not isinstance(document, dict | bool):
+        raise malformed(SchemaType.JSON, "/", "a schema is an object, true or false")
+    if not isinstance(document, dict) or "$schema" not in document:
+        return Draft7Validator
+    named = str(document["$schema"])
+    draft = validator_for({"$schema": named}, default=Draft3Validator)
+    if draft not in DRAFTS:
+        known = "drafts 4, 6, 7, 2019-09 and 2020-12"
+        raise malformed(SchemaType.JSON, "/$schema", f"this is none of the {known}")
+    return draft
+
+
+def _identity(document: Any) -> str | None:
+    identity = document.get("$id", document.get("id")) if isinstance(document, dict) else None
+    return identity if isinstance(identity, str) else None
+
+
+def _specification(draft: type[Validator]) -> Any:
+    return specification_with(draft.META_SCHEMA.get("$schema") or draft.META_SCHEMA["$id"])
