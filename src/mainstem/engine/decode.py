@@ -1,8 +1,8 @@
 """Records of topics -> typed rows with metadata and event time; bad records are told apart.
 
 A record is bad when its value is there but does not hold the columns as its format says (`values`),
-or when its event time is a mistake (`times`). A flow never sees a bad record; it counts them (`observe`), and
-the keeper of the quarantine fetches them.
+or when its event time is a mistake (`times`). A flow never sees a bad record; it counts them
+(`observe`), and the keeper of the quarantine fetches them.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ class Enrichment:
             rows[key.table] = F.broadcast(read(key.table, asked_for))
         sources = {s: rows[n] if n in rows else read(n) for n, s in self._tables.items()}
         sources[self._stream] = batch
-        rows = compile_static(session, self._query, sources)
-        return encode(rows, self._definition, self._formats)
+        answer = compile_static(session, self._query, sources)
+        return encode(answer, self._definition, self._formats)
 
     def release(self) -> None:
         """Lets go of the batch's decoded records, and of the tables."""

@@ -20,7 +20,8 @@ from mainstem.schemas import wire
 from mainstem.schemas.avro_columns import value_schema
 from mainstem.schemas.avro_read import NotReadable, Reading, reading
 from mainstem.schemas.codec import Codec, NotDecoded
-from mainstem.schemas.known import KnownSchemas, Registry
+from mainstem.schemas.known import KnownSchemas
+from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import Column
 
 NEW_ID = "SCHEMA_ID_NEW"
@@ -48,7 +49,7 @@ class Written:
 class Formats:
     """What an engine knows of schemas; any thread may call. Registry errors pass through."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: SchemaSource) -> None:
         self._known = KnownSchemas(registry)
         self._codec = Codec(self._known)
         self._met: dict[str, set[int]] = {}

@@ -1,9 +1,9 @@
 """How records of one Avro schema become the columns of a definition.
 
 A column takes the field of its name, when the field's type can only become wider by it; a column
-without a field is NULL, and fields without a column are passed over. The answer is a pair of schemas
-for any Avro decoder: the one that the data was written with, whole in itself, and the one to read
-it by, which is made of the first, so that times and decimals keep their meaning.
+without a field is NULL, and fields without a column are passed over. The answer is a pair of
+schemas for any Avro decoder: the one that the data was written with, whole in itself, and the one
+to read it by, which is made of the first, so that times and decimals keep their meaning.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One line of CSV (RFC 4180) -> its fields, and back. An empty field is NULL, a quoted one a text."""
+"""One line of CSV (RFC 4180) -> its fields, and back; an empty field is NULL, `""` a text."""
 
 from __future__ import annotations
 

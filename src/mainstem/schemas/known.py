@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
 from mainstem.definitions.model import Definition
 from mainstem.errors import MainstemError
 from mainstem.schemas.avro_columns import value_schema
 from mainstem.schemas.avro_model import AvroType
 from mainstem.schemas.avro_parse import parse_avro
 from mainstem.schemas.avro_read import NotReadable
-from mainstem.schemas.model import Reference, Registered, Schema, SchemaType
+from mainstem.schemas.model import Schema, SchemaType
+from mainstem.schemas.source import SchemaSource
 
 _NOT_THERE = ("SCHEMA_UNKNOWN", "SUBJECT_UNKNOWN", "SCHEMA_VERSION_UNKNOWN")
 _SPOILT = ("SCHEMA_MALFORMED", "SCHEMA_TOO_LARGE", "SCHEMA_REFERENCE_CIRCLE")
-
-
-class Registry(Protocol):
-    """What reading and writing records needs of a registry. Calls block; any thread may call."""
-
-    def by_id(self, id: int) -> Schema:
-        """The schema with that id; raises SCHEMA_UNKNOWN."""
-        ...
-
-    def versions(self, subject: str) -> Sequence[Registered]:
-        """All versions of a subject, oldest first; none when there is no such subject."""
-        ...
-
-    def resolve(self, reference: Reference) -> Schema:
-        """What a reference stands for; raises SCHEMA_REFERENCE_UNKNOWN."""
-        ...
-
-    def register(self, subject: str, schema: Schema) -> Registered:
-        """The schema as a version of the subject, which it may be already."""
-        ...
 
 
 def subject_of(topic: str) -> str:
@@ -45,9 +23,11 @@ def subject_of(topic: str) -> str:
 class KnownSchemas:
     """A registry's schemas, as far as they were asked for; any thread may call."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: SchemaSource) -> None:
         self._registry = registry
         self._avro: dict[int, AvroType] = {}
+        self._ids: dict[tuple[str, int], int] = {}
+        """By subject and version, which stays what it is even when it is deleted."""
         self._written: dict[tuple[str, Schema], int] = {}
 
     def avro(self, id: int) -> AvroType:
@@ -75,7 +55,19 @@ class KnownSchemas:
 
     def ids_of(self, topic: str) -> list[int]:
         """The ids of all versions that are registered for a topic."""
-        return [version.id for version in self._registry.versions(subject_of(topic))]
+        subject = subject_of(topic)
+        for version in self._versions_of(subject):
+            if (subject, version) not in self._ids:
+                self._ids[subject, version] = self._registry.version(subject, version).id
+        return [id for (known, _), id in self._ids.items() if known == subject]
+
+    def _versions_of(self, subject: str) -> list[int]:
+        try:
+            return self._registry.versions(subject)
+        except MainstemError as error:
+            if error.code in _NOT_THERE:
+                return []
+            raise
 
     def id_for(self, definition: Definition) -> int:
         """The id that the definition's own records carry; registers their schema if need be."""

@@ -33,15 +33,17 @@ from mainstem.catalog.plan import (
 )
 from mainstem.config import SparkSettings
 from mainstem.definitions.flow import flow_kind
-from mainstem.definitions.model import Definition, FlowKind, InsertValues, Kind, Query
+from mainstem.definitions.model import Definition, FlowKind, Format, InsertValues, Kind, Query
 from mainstem.definitions.project import load_definitions
 from mainstem.definitions.python_functions import load_functions
 from mainstem.definitions.resolve import order
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import flow_session
+from mainstem.engine.formats import Formats
 from mainstem.engine.keyed import changelog_of, ticks_of
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
+from mainstem.engine.new_schemas import meet_schemas
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
@@ -52,8 +54,11 @@ from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing, Producer
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.known import KnownSchemas
 from mainstem.testing.batch import Pair, batch_answer
 from mainstem.testing.case_log import CaseLedger, Facts, bytes_of, key_of, row_of
+from mainstem.testing.registry import MemoryRegistry, written_by
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import (
     LATE_TOPIC,
@@ -78,7 +83,8 @@ _KEPT = {"retention.ms": "-1"}
 class Event:
     """A record for a stream: a row, or raw bytes as they are.
 
-    With `topic` it goes to a topic of that name, which is made if there is none.
+    With `topic` it goes to a topic of that name, which is made if there is none. With `schema` the
+    row is written by that Avro schema, as a writer would that knows no definition of ours.
     """
 
     stream: str = ""
@@ -87,6 +93,7 @@ class Event:
     key: str | None = None
     timestamp: int | None = None
     topic: str | None = None
+    schema: str | None = None
 
 
 @dataclass
@@ -107,18 +114,21 @@ class Driver:
     pieces: random.Random | None = None
     producer: Producer | None = None
     """One that several drivers share; None: the driver makes and closes its own."""
+    registry: MemoryRegistry = field(default_factory=MemoryRegistry)
 
     def __post_init__(self) -> None:
         self._settings = SparkSettings()
         self._ledger = CaseLedger(self.connection, self.admin, self.prefix)
+        self._formats = Formats(self.registry)
+        self._codec = Codec(KnownSchemas(self.registry))
         self._answers = Answers(
-            self.spark, self.connection, self._settings, self.admin, self._ledger
+            self.spark, self.connection, self._settings, self.admin, self._ledger, self._formats
         )
         self._reports: list[Report] = []
         self._topics: set[str] = set()
         self._sent = 0
         checkpoints = Checkpoints(self.spark, str(self.folder))
-        tables = Tables(self.spark, self.connection, self.admin, checkpoints)
+        tables = Tables(self.spark, self.connection, self.admin, checkpoints, self._formats)
         self._machinery = Machinery(
             self.spark,
             self.connection,
@@ -127,6 +137,7 @@ class Driver:
             tables,
             self.admin,
             self.clock,
+            self._formats,
         )
 
     def apply(
@@ -186,7 +197,7 @@ class Driver:
     def _outgoing(self, event: Event) -> Outgoing:
         value, key = event.raw, event.key
         if event.row is not None:
-            value = json.dumps(event.row, default=str).encode()
+            value = self._value(event, event.row)
         partitions = self.partitions
         if event.topic is not None:
             topic = self._make_topic(event.topic)
@@ -204,6 +215,15 @@ class Driver:
             partition=chosen,
             timestamp=event.timestamp,
         )
+
+    def _value(self, event: Event, row: Mapping[str, Any]) -> bytes:
+        if event.schema is not None:
+            return written_by(self.registry, event.schema, row)
+        definition = None if event.topic else self.entry(event.stream).definition
+        if definition is None or definition.format is Format.JSON:
+            return json.dumps(row, default=str).encode()
+        fields = {name: json.dumps(value, default=str) for name, value in row.items()}
+        return self._codec.value(definition, fields)
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic that an event made."""
@@ -268,7 +288,8 @@ class Driver:
         except PySparkException as error:
             failure = writer.failure or flow_error(error, entry.name)
             inputs = self._inputs(entry.definition)
-            if not set_aside(failure, entry, inputs, self.connection, self.clock):
+            met = meet_schemas(failure, inputs, self._machinery, writer.failed_between)
+            if not met and not set_aside(failure, entry, inputs, self.connection, self.clock):
                 raise failure from None
             self._wait(entry, self._start(entry))
         else:
@@ -285,7 +306,8 @@ class Driver:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """What the object holds now: a stream's records, or a table's latest rows."""
-        return [row_of(value) for _, value in self.pairs(name)]
+        definition = self.entry(name).definition
+        return [row_of(self._codec.text(definition, value)) for _, value in self.pairs(name)]
 
     def pairs(self, name: str) -> list[Pair]:
         """Keys and values of what the object holds now."""
@@ -462,7 +484,7 @@ class Driver:
 
     def _keep_bad(self) -> bool:
         """Hands all reports to a new keeper; True when it has been through them."""
-        keeper = Keeper(self.spark, self.connection, self.admin, self.clock)
+        keeper = Keeper(self.spark, self.connection, self.admin, self.clock, self._formats)
         keeper.start()
         for report in self._reports:
             keeper.report(report)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
+
+import fastavro
 
 from mainstem.errors import MainstemError
-from mainstem.schemas.model import Reference, Registered, Schema
+from mainstem.schemas import wire
+from mainstem.schemas.model import Reference, Registered, Schema, SchemaType
 
 
 class MemoryRegistry:
@@ -24,19 +30,33 @@ class MemoryRegistry:
                 return schema
         raise MainstemError("SCHEMA_UNKNOWN", id=id)
 
-    def versions(self, subject: str) -> Sequence[Registered]:
+    def latest(self, subject: str) -> Registered:
+        """The newest version of a subject."""
+        return self.version(subject, len(self._subjects.get(subject, ())))
+
+    def version(self, subject: str, version: int) -> Registered:
+        """One version of a subject."""
+        for registered in self._subjects.get(subject, ()):
+            if registered.version == version:
+                return registered
+        raise MainstemError("SUBJECT_UNKNOWN", subject=subject)
+
+    def versions(self, subject: str) -> list[int]:
         """All versions of a subject."""
-        return tuple(self._subjects.get(subject, ()))
+        return [registered.version for registered in self._subjects.get(subject, ())]
 
     def resolve(self, reference: Reference) -> Schema:
         """What a reference stands for."""
-        for registered in self.versions(reference.subject):
-            if registered.version == reference.version:
-                return registered.schema
+        if reference.version in self.versions(reference.subject):
+            return self.version(reference.subject, reference.version).schema
         problem = f'there is no version {reference.version} of "{reference.subject}"'
         raise MainstemError("SCHEMA_REFERENCE_UNKNOWN", name=reference.name, problem=problem)
 
-    def register(self, subject: str, schema: Schema) -> Registered:
+    def check(self, subject: str, schema: Schema) -> list[str]:
+        """What registering the schema would break: nothing."""
+        return []
+
+    def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> Registered:
         """The schema as a version of the subject."""
         with self._lock:
             versions = self._subjects.setdefault(subject, [])
@@ -46,3 +66,12 @@ class MemoryRegistry:
             id = self._ids.setdefault(schema, len(self._ids) + 1)
             versions.append(Registered(subject, len(versions) + 1, id, schema))
             return versions[-1]
+
+
+def written_by(registry: MemoryRegistry, schema: str, row: Mapping[str, Any]) -> bytes:
+    """A row as a writer with this Avro schema has it, which registers it under its own name."""
+    document = json.loads(schema)
+    id = registry.register(document["name"], Schema(SchemaType.AVRO, schema)).id
+    data = io.BytesIO()
+    fastavro.schemaless_writer(data, fastavro.parse_schema(document), row)
+    return wire.header(id) + data.getvalue()
