@@ -95,6 +95,25 @@ class GatewaySettings(Section):
     )
 
 
+class SchemasSettings(Section):
+    """The schema registry."""
+
+    registry: str = Field(
+        "",
+        pattern=r"^(https?://[^\s@]+)?$",
+        description="URL of a registry to be used in place of our own, which is at the gateway"
+        " below /registry.",
+    )
+    user: str = Field("", description="User of that registry, if it asks for one.")
+    password: SecretStr = Field(SecretStr(""), description="Password of that user.")
+    topic: str = Field(
+        "_schemas",
+        pattern=r"^[A-Za-z0-9._-]{1,249}$",
+        description="Topic that our own registry keeps schemas in; that of another registry is"
+        " taken over as it is.",
+    )
+
+
 class QuerySettings(Section):
     """Limits of pull and history queries."""
 
@@ -116,6 +135,7 @@ class Settings(Section):
     postgres: PostgresSettings = PostgresSettings()
     spark: SparkSettings = SparkSettings()
     gateway: GatewaySettings = GatewaySettings()
+    schemas: SchemasSettings = SchemasSettings()
     query: QuerySettings = QuerySettings()
 
 

@@ -12,6 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from mainstem import __version__
 from mainstem.gateway import problems
 from mainstem.gateway.front import Front
+from mainstem.gateway.registry_app import RegistryApp
 from mainstem.gateway.routes import (
     backfills,
     health,
@@ -61,11 +62,13 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
         sql, subscribe, objects, backfills, plan, streams, topics, quarantine, status, health, page,
     ):  # fmt: skip
         app.include_router(part.router)
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    registry = RegistryApp(services)
+    app.router.routes.append(registry.mount())
+    app.openapi = lambda: _openapi(app, registry)  # type: ignore[method-assign]
     return Front(app, services.metrics, hosts)
 
 
-def _openapi(app: FastAPI) -> dict[str, Any]:
+def _openapi(app: FastAPI, registry: RegistryApp) -> dict[str, Any]:
     if app.openapi_schema is None:
         document = get_openapi(
             title=app.title,
@@ -74,5 +77,8 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
             routes=app.routes,
         )
         document["paths"].update(tables.OPENAPI)
+        inner = registry.openapi()
+        document["paths"].update(inner["paths"])
+        document["components"]["schemas"].update(inner["components"]["schemas"])
         app.openapi_schema = document
     return app.openapi_schema

@@ -35,6 +35,7 @@ from mainstem.log.compacted import StateLog
 from mainstem.log.connection import Connection
 from mainstem.log.requests import Caller
 from mainstem.log.status_log import status_log
+from mainstem.schemas.registry import Registry, topic_log
 from mainstem.views.materialise import Materialiser
 from mainstem.views.pull import Pull
 from mainstem.views.push import Push
@@ -97,6 +98,14 @@ class Services:
         self.push = Push(
             setup.connection, self.admin, self.readers, lambda name: self.catalog().get(name)
         )
+        schemas = settings.schemas
+        self.registry = (
+            None
+            if schemas.registry
+            else Registry(
+                topic_log(setup.connection, schemas.topic, settings.kafka.replication_factor)
+            )
+        )
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
@@ -151,6 +160,8 @@ class Services:
         self.materialiser.stop()
         for part in (self._quarantined, self._caller, self._statuses, self._store, self.writer):
             part.close()
+        if self.registry is not None:
+            self.registry.close()
         self.admin.close()
 
     def _begin(self) -> None:
@@ -166,7 +177,10 @@ class Services:
                 self._stop.wait(_RETRY_SECONDS)
         if told and not self._stop.is_set():
             _LOG.info("the log answers")
-        for part in (self._caller, self._statuses, self._store, self._quarantined):
+        parts: list[_Part] = [self._caller, self._statuses, self._store, self._quarantined]
+        if self.registry is not None:
+            parts.append(self.registry)
+        for part in parts:
             self._start(part)
         if self._stop.is_set():
             return

@@ -67,6 +67,7 @@ class StateLog(Generic[V]):
         self._stop = threading.Event()
         self._follower: threading.Thread | None = None
         self._producer: Producer | None = None
+        self._asking: Admin | None = None
         self._writing = threading.Lock()
         self._replacing = threading.Lock()
 
@@ -104,6 +105,9 @@ class StateLog(Generic[V]):
             if self._producer is not None:
                 self._producer.close()
                 self._producer = None
+            if self._asking is not None:
+                self._asking.close()
+                self._asking = None
 
     # -- reading
 
@@ -136,6 +140,15 @@ class StateLog(Generic[V]):
         with self._moved:
             if not self._moved.wait_for(lambda: self._announced >= offset, timeout):
                 raise unreachable(self._connection.servers)
+
+    def catch_up(self, timeout: float = 10.0) -> int:
+        """Wait until all that is committed by now is applied, and give the offset behind it.
+
+        `on_change` was called for everything before that offset.
+        """
+        end = self._admin().end_offsets(self._topic)[_PARTITION]
+        self.wait_for(end, timeout)
+        return end
 
     # -- writing
 
@@ -191,6 +204,12 @@ class StateLog(Generic[V]):
 
     # -- inside
 
+    def _admin(self) -> Admin:
+        with self._writing:
+            if self._asking is None:
+                self._asking = Admin(self._connection)
+            return self._asking
+
     def _outgoing(self, changes: Mapping[str, V | None], group: str = "") -> list[Outgoing]:
         last = len(changes) - 1
         return [
@@ -204,11 +223,7 @@ class StateLog(Generic[V]):
         ]
 
     def _check_unchanged(self, expected_offset: int) -> None:
-        admin = Admin(self._connection)
-        try:
-            end = admin.end_offsets(self._topic, committed=False)[_PARTITION]
-        finally:
-            admin.close()
+        end = self._admin().end_offsets(self._topic, committed=False)[_PARTITION]
         start, stop = {_PARTITION: expected_offset}, {_PARTITION: end}
         for _ in read_range(self._connection, self._topic, start, stop):
             raise MainstemError("STALE_PLAN", planned=expected_offset, actual=end)
