@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import threading
@@ -217,7 +218,7 @@ class Answers:
         except PySparkException as error:
             code = "TYPE_MISMATCH" if is_data_error(error) else "INVALID_QUERY"
             raise MainstemError(code, problem=short(error)) from None
-        return {"records": [{"key": _text(r.key), "value": _text(r.value)} for r in records]}
+        return {"records": [{"key": _encoded(r.key), "value": _encoded(r.value)} for r in records]}
 
     def _apply_late(self, payload: dict[str, Any]) -> dict[str, Any]:
         definition = _DEFINITION.validate_python(payload["definition"])
@@ -307,5 +308,5 @@ def _refreshed(definition: Definition, inputs: Sequence[Definition]) -> str:
     )
 
 
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else bytes(value).decode()
+def _encoded(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()

@@ -147,9 +147,8 @@ class Flow:
             writer = self._writer
             failure = None if writer is None else writer.failure
             self.stop()
-            if (failure is not None and self._put_aside(failure)) or (
-                error is not None and self._meets(error, writer)
-            ):
+            aside = failure is not None and self._put_aside(failure)
+            if aside or (error is not None and self._meets(error, writer)):
                 self.start()
             else:
                 self._failed(error if error is not None else RuntimeError("the query ended"))

@@ -153,7 +153,8 @@ class Keeper:
     ) -> None:
         session = self._spark.newSession()
         rows = read_bad(session, stream, self._connection, self._formats, start, end)
-        bad = (self._outgoing(row, stream) for row in rows.toLocalIterator())
+        parts = (stream, self._clock, self._formats)
+        bad = (_outgoing(row, *parts) for row in rows.toLocalIterator())
         producer = TransactionalProducer(self._connection, _group(stream.topic))
         try:
             with producer.transaction() as transaction:
@@ -164,33 +165,6 @@ class Keeper:
                 transaction.offsets(_group(stream.topic), end)
         finally:
             producer.close()
-
-    def _outgoing(self, row: Row, stream: Definition) -> Outgoing:
-        record = Record(
-            topic=row.topic,
-            partition=row.partition,
-            offset=row.offset,
-            key=None if row.key is None else bytes(row.key),
-            value=None if row.value is None else bytes(row.value),
-            timestamp=int(row.timestamp.timestamp() * 1000),
-            headers=tuple(
-                (h.key, None if h.value is None else bytes(h.value)) for h in row.headers or ()
-            ),
-        )
-        mistaken: str | None = row.mistaken
-        problem = mistaken
-        if problem is None:
-            problem = diagnose(record.value or b"", stream, self._formats)
-        code = "RECORD_NOT_DECODED" if mistaken is None else "EVENT_TIME_OUT_OF_BOUNDS"
-        error = MainstemError(code, name=stream.name, problem=problem)
-        return quarantined(
-            record,
-            stage="decode" if mistaken is None else "time",
-            reader=stream.name,
-            code=error.code,
-            cause=error.message,
-            at=self._clock.now(),
-        )
 
     def _position(self, report: Report) -> dict[str, dict[int, int]]:
         """Where the keeper is in the report's topics that are there, from the log if need be."""
@@ -245,6 +219,34 @@ def _chunks(records: Iterator[Outgoing]) -> Iterator[list[Outgoing]]:
             chunk = []
     if chunk:
         yield chunk
+
+
+def _outgoing(row: Row, stream: Definition, clock: Clock, formats: Formats) -> Outgoing:
+    record = Record(
+        topic=row.topic,
+        partition=row.partition,
+        offset=row.offset,
+        key=None if row.key is None else bytes(row.key),
+        value=None if row.value is None else bytes(row.value),
+        timestamp=int(row.timestamp.timestamp() * 1000),
+        headers=tuple(
+            (h.key, None if h.value is None else bytes(h.value)) for h in row.headers or ()
+        ),
+    )
+    mistaken: str | None = row.mistaken
+    problem = mistaken
+    if problem is None:
+        problem = diagnose(record.value or b"", stream, formats)
+    code = "RECORD_NOT_DECODED" if mistaken is None else "EVENT_TIME_OUT_OF_BOUNDS"
+    error = MainstemError(code, name=stream.name, problem=problem)
+    return quarantined(
+        record,
+        stage="decode" if mistaken is None else "time",
+        reader=stream.name,
+        code=error.code,
+        cause=error.message,
+        at=clock.now(),
+    )
 
 
 _SCALARS: dict[str, tuple[type, ...]] = {

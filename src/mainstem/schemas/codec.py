@@ -13,6 +13,7 @@ from typing import Any
 import fastavro
 
 from mainstem.definitions.model import Definition, Format
+from mainstem.errors import MainstemError
 from mainstem.schemas import csv_rows, wire
 from mainstem.schemas.avro_columns import value_schema
 from mainstem.schemas.avro_json import natural_writer, row_writer
@@ -76,13 +77,16 @@ class Codec:
                 return plain.encode() if column.type == "string" else base64.b64decode(plain)
 
     def shown(self, value: bytes) -> str | None:
-        """JSON of a value that begins with the id of an Avro schema; None for any other."""
+        """JSON of a value that begins with the id of an Avro schema; None for any other.
+
+        None as well when the registry cannot be asked: the bytes themselves can still be shown.
+        """
         try:
             id = wire.schema_id(value)
             root = self._known.avro(id)
             check_bounded(root)
             return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
-        except (wire.NotFramed, NotReadable, NotDecoded, ValueError, OverflowError):
+        except (MainstemError, ValueError, OverflowError):
             return None
 
     def _avro(self, value: bytes, columns: tuple[Column, ...]) -> str:

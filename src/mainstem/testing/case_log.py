@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from decimal import Decimal
@@ -66,5 +67,5 @@ def row_of(value: bytes) -> dict[str, Any]:
 
 
 def bytes_of(text: str | None) -> bytes | None:
-    """A text as it stands in a record."""
-    return None if text is None else text.encode()
+    """What an answer of the engine carries as base64."""
+    return None if text is None else base64.b64decode(text)

@@ -119,16 +119,16 @@ class Driver:
     def __post_init__(self) -> None:
         self._settings = SparkSettings()
         self._ledger = CaseLedger(self.connection, self.admin, self.prefix)
-        self._formats = Formats(self.registry)
-        self._codec = Codec(KnownSchemas(self.registry))
+        self.formats = Formats(self.registry)
+        self.codec = Codec(KnownSchemas(self.registry))
         self._answers = Answers(
-            self.spark, self.connection, self._settings, self.admin, self._ledger, self._formats
+            self.spark, self.connection, self._settings, self.admin, self._ledger, self.formats
         )
         self._reports: list[Report] = []
         self._topics: set[str] = set()
         self._sent = 0
         checkpoints = Checkpoints(self.spark, str(self.folder))
-        tables = Tables(self.spark, self.connection, self.admin, checkpoints, self._formats)
+        tables = Tables(self.spark, self.connection, self.admin, checkpoints, self.formats)
         self._machinery = Machinery(
             self.spark,
             self.connection,
@@ -137,7 +137,7 @@ class Driver:
             tables,
             self.admin,
             self.clock,
-            self._formats,
+            self.formats,
         )
 
     def apply(
@@ -223,7 +223,7 @@ class Driver:
         if definition is None or definition.format is Format.JSON:
             return json.dumps(row, default=str).encode()
         fields = {name: json.dumps(value, default=str) for name, value in row.items()}
-        return self._codec.value(definition, fields)
+        return self.codec.value(definition, fields)
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic that an event made."""
@@ -307,7 +307,7 @@ class Driver:
     def rows(self, name: str) -> list[dict[str, Any]]:
         """What the object holds now: a stream's records, or a table's latest rows."""
         definition = self.entry(name).definition
-        return [row_of(self._codec.text(definition, value)) for _, value in self.pairs(name)]
+        return [row_of(self.codec.text(definition, value)) for _, value in self.pairs(name)]
 
     def pairs(self, name: str) -> list[Pair]:
         """Keys and values of what the object holds now."""
@@ -484,7 +484,7 @@ class Driver:
 
     def _keep_bad(self) -> bool:
         """Hands all reports to a new keeper; True when it has been through them."""
-        keeper = Keeper(self.spark, self.connection, self.admin, self.clock, self._formats)
+        keeper = Keeper(self.spark, self.connection, self.admin, self.clock, self.formats)
         keeper.start()
         for report in self._reports:
             keeper.report(report)

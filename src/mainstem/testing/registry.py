@@ -28,7 +28,7 @@ class MemoryRegistry:
         for schema, known in self._ids.items():
             if known == id:
                 return schema
-        raise MainstemError("SCHEMA_UNKNOWN", id=id)
+        raise MainstemError("SCHEMA_UNKNOWN", what=f"with id {id}")
 
     def latest(self, subject: str) -> Registered:
         """The newest version of a subject."""

@@ -34,7 +34,7 @@ CHANGES = ("append", "upsert", "delete")
 async def opened(lab: Any, current: Current) -> tuple[Push, Readers]:
     readers = Readers(lab.postgres.reader_url, 10.0)
     await readers.open()
-    return Push(lab.kafka, lab.admin, readers, current.get), readers
+    return Push(lab.kafka, lab.admin, readers, current.get, lab.codec), readers
 
 
 def wanted(entry: Entry, sql: str, **more: Any) -> Subscription:
