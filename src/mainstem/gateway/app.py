@@ -62,10 +62,9 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
         sql, subscribe, objects, backfills, plan, streams, topics, quarantine, status, health, page,
     ):  # fmt: skip
         app.include_router(part.router)
-    registry = RegistryApp(services)
-    app.router.routes.append(registry.mount())
+    registry = RegistryApp(services, app)
     app.openapi = lambda: _openapi(app, registry)  # type: ignore[method-assign]
-    return Front(app, services.metrics, hosts)
+    return Front(registry, services.metrics, hosts)
 
 
 def _openapi(app: FastAPI, registry: RegistryApp) -> dict[str, Any]:

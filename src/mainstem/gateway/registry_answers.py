@@ -8,9 +8,9 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from mainstem.errors import MainstemError
-from mainstem.schemas.canonical import serialized
 from mainstem.schemas.avro_parse import AvroSchema
-from mainstem.schemas.avro_print import without_references
+from mainstem.schemas.avro_print import with_references
+from mainstem.schemas.canonical import serialized
 from mainstem.schemas.model import Resolve, Schema
 from mainstem.schemas.parse import parse
 from mainstem.schemas.protobuf_parse import ProtobufSchema
@@ -60,7 +60,7 @@ def text_of(schema: Schema, resolve: Resolve, form: str) -> str:
         case "serialized", ProtobufSchema() as protobuf:
             return serialized(protobuf)
         case "resolved", AvroSchema() as avro:
-            return dump(without_references(avro))
+            return dump(with_references(avro))
     problem = f'there is no format "{form}" for {schema.type}'
     raise MainstemError("BAD_REQUEST", problem=problem)
 

@@ -16,8 +16,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mainstem import __version__
 from mainstem.errors import MainstemError
@@ -25,14 +24,15 @@ from mainstem.gateway.problems import REQUEST_ID, internal
 from mainstem.gateway.registry_answers import PLAIN_JSON, REGISTRY_JSON, Answer, failure
 from mainstem.gateway.routes import registry_schemas, registry_settings, registry_subjects
 
-PREFIX = "/registry"
+PREFIX = "/registry/"
 _TAKES = ("*/*", "application/*", "schemaregistry")
 
 
 class RegistryApp:
-    """The registry's routes; their services are those of the gateway."""
+    """The registry's routes; requests for anything else go to the rest of the gateway."""
 
-    def __init__(self, services: Any) -> None:
+    def __init__(self, services: Any, rest: ASGIApp) -> None:
+        self._rest = rest
         app = FastAPI(
             title="Mainstem's schema registry",
             version=__version__,
@@ -51,19 +51,18 @@ class RegistryApp:
             app.include_router(part.router)
         self._app = app
 
-    def mount(self) -> Mount:
-        """Where the gateway finds it."""
-        return Mount(PREFIX, app=self)
-
     def openapi(self) -> dict[str, Any]:
         """What the API description says of it."""
         app = self._app
         return get_openapi(title=app.title, version=app.version, routes=app.routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """One request, or the gateway's start and end."""
+        if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
+            await self._rest(scope, receive, send)
+            return
         path = scope.get("raw_path") or scope["path"].encode()
-        inner = {**scope, "path": path.decode("latin-1"), "root_path": scope["app_root_path"]}
+        inner = {**scope, "path": path.decode("latin-1")}
         accepted = Request(scope).headers.get("accept", "*/*")
         plain = PLAIN_JSON in accepted and not any(word in accepted for word in _TAKES)
 

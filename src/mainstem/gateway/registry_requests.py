@@ -14,9 +14,8 @@ from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.schemas.registry import Registry
 from mainstem.schemas.registry_rules import Wanted, plain_subject
 from mainstem.schemas.text import malformed
-from mainstem.schemas.topic_records import contract_of
+from mainstem.schemas.topic_records import LARGEST, contract_of
 
-LARGEST = 2**31 - 1
 _LATEST = ("latest", "-1")
 
 

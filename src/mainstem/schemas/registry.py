@@ -40,15 +40,23 @@ _OVERTAKEN = ("STALE_PLAN", "CONCURRENT_APPLY")
 
 
 class RegistryLog(Protocol):
-    """What the registry needs of a log; see StateLog."""
+    """What the registry needs of a log; `StateLog` says what each promises."""
 
-    def start(self) -> None: ...
+    def start(self) -> None:
+        """Read everything, then follow."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Stop following."""
+        ...
 
-    def catch_up(self) -> int: ...
+    def catch_up(self) -> int:
+        """Wait until all that is there by now was announced; the offset behind it."""
+        ...
 
-    def replace(self, changes: Mapping[str, Value | None], expected_offset: int) -> int: ...
+    def replace(self, changes: Mapping[str, Value | None], expected_offset: int) -> int:
+        """Write all changes at once, if nothing was written since the offset."""
+        ...
 
 
 OpenLog = Callable[[Callable[[str, Value | None], None]], RegistryLog]
@@ -141,9 +149,7 @@ class Registry:
     ) -> Kept:
         """The version of a subject that is this schema."""
         wanted = self._read(subject, wanted, normalize=normalize)
-        found = rules.lookup(
-            self.state, subject, wanted.schema, wanted.contract, deleted=deleted
-        )
+        found = rules.lookup(self.state, subject, wanted.schema, wanted.contract, deleted=deleted)
         if found is None:
             if not self.state.versions(subject, deleted=deleted):
                 raise MainstemError("SUBJECT_UNKNOWN", subject=subject)
@@ -261,7 +267,7 @@ class Registry:
     def _breaks(self, level: Level, schema: Schema, earlier: list[Kept]) -> list[str]:
         versions = [kept.registered for kept in earlier]
         return [
-            f"{found.direction} of version {versions[found.against].version}, {found}"
+            f"version {versions[found.against].version}, {found.direction}: {found}"
             for found in check(schema, [its.schema for its in versions], level, self.resolve)
         ]
 

@@ -16,7 +16,7 @@ from mainstem.errors import MainstemError
 from mainstem.schemas.compatibility import Level
 from mainstem.schemas.model import Registered, Schema
 from mainstem.schemas.registry_state import CONTEXT, HIGHEST_ID, State
-from mainstem.schemas.topic_records import Contract, Key, KeyType, Kept, Value
+from mainstem.schemas.topic_records import LARGEST, Contract, Kept, Key, KeyType, Value
 
 T = TypeVar("T")
 
@@ -101,9 +101,10 @@ def mode_of(state: State, subject: str | None) -> Mode:
     said = everywhere
     if subject is not None and everywhere != _GLOBAL_LOCK:
         said = state.mode(subject) or everywhere
-    if said is None:
-        return Mode.READWRITE
-    return Mode(said) if said in Mode else Mode.READONLY
+    try:
+        return Mode(said or Mode.READWRITE)
+    except ValueError:
+        return Mode.READONLY
 
 
 # -- changes
@@ -153,7 +154,7 @@ def register(state: State, subject: str, wanted: Wanted) -> Decided[Registered]:
             f"the next version is {following}, not {wanted.version}",
             "Leave the version out, or set the mode of the subject to IMPORT.",
         )
-    id = wanted.id if wanted.id is not None else ids[0] if ids else state.highest_id() + 1
+    id = wanted.id if wanted.id is not None else ids[0] if ids else _new_id(state)
     same = state.with_id(id)
     if same and id not in ids:
         raise _not_permitted(
@@ -166,7 +167,12 @@ def register(state: State, subject: str, wanted: Wanted) -> Decided[Registered]:
     for kept in before:
         # the version that was deleted comes back as this one
         its = kept.registered
-        if its.deleted and its.id == id and its.version < new.version and not _referrers(state, its):
+        if (
+            its.deleted
+            and its.id == id
+            and its.version < new.version
+            and not _referrers(state, its)
+        ):
             records |= state.write(_key(its), None)
     records |= state.write(_key(new), Kept(new, wanted.contract).value())
     return Decided(new, records)
@@ -275,6 +281,15 @@ def check_writable(state: State, subject: str | None) -> None:
     if mode_of(state, subject) is Mode.READONLY:
         what = "the registry" if subject is None else f'the subject "{subject}"'
         raise _not_permitted(f"{what} is read-only", "Set its mode to READWRITE first.")
+
+
+def _new_id(state: State) -> int:
+    highest = state.highest_id()
+    if highest == LARGEST:
+        raise _not_permitted(
+            f"the largest id, {LARGEST}, was given already", "Import the schema with a smaller one."
+        )
+    return highest + 1
 
 
 def _erased(state: State, versions: Iterable[Registered]) -> dict[str, Value | None]:

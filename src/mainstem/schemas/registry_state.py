@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 from mainstem.schemas.model import Reference, Schema
 from mainstem.schemas.topic_records import (
+    LARGEST,
     Contract,
+    Kept,
     Key,
     KeyType,
-    Kept,
     Value,
     read_key,
     read_schema,
@@ -65,10 +66,11 @@ class State:
                 else:
                     self._spellings.setdefault(key, set()).add(text)
                 self._take(key, value)
-            except (ValueError, TypeError, RecursionError) as error:
-                _logger.error("record of the registry left alone: %s: %s", text[:200], error)
-                if value is not None and isinstance(value.get("id"), int):
-                    self._highest = max(self._highest, value["id"])
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
+                _logger.error("record of the registry left alone: %s: %r", text[:200], error)
+                id = 0 if value is None else value.get("id")
+                if isinstance(id, int) and id <= LARGEST:
+                    self._highest = max(self._highest, id)
 
     def _take(self, key: Key, value: Value | None) -> None:
         match key.type:

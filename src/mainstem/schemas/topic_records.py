@@ -17,7 +17,8 @@ from mainstem.schemas.model import Reference, Registered, Schema, SchemaType
 Value = Mapping[str, Any]
 Contract = tuple[tuple[str, str], ...]
 """Names and JSON texts of what stands beside a schema and is a part of it."""
-_LARGEST = 2**31 - 1
+LARGEST = 2**31 - 1
+"""The last id and version: clients hold them in 32 bits."""
 _CONTRACT = ("metadata", "ruleSet")
 _OURS = ("subject", "version", "id", "schemaType", "references", "schema", "deleted")
 
@@ -94,7 +95,7 @@ def compact(document: Any) -> str:
 def read_key(text: str) -> Key:
     """The key that a text stands for; ValueError when it is none that we know."""
     document = _object(json.loads(text))
-    kind = KeyType(document.get("keytype"))
+    kind = KeyType(str(document.get("keytype")))
     subject = document.get("subject")
     if subject is not None and not isinstance(subject, str):
         raise ValueError("subject is not a text")
@@ -154,8 +155,8 @@ def _reference(item: Any) -> Reference:
 
 def _number(document: Value, name: str, least: int = 1) -> int:
     number = document.get(name)
-    if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= _LARGEST:
-        raise ValueError(f"{name} is not a number from {least} to {_LARGEST}")
+    if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= LARGEST:
+        raise ValueError(f"{name} is not a number from {least} to {LARGEST}")
     return number
 
 

@@ -125,9 +125,7 @@ def subjects(
 
 @router.get(
     "/ids/{id}/versions",
-    responses=described(
-        answers.listed(_PLACE), [{"subject": "clicks-value", "version": 1}], 40403
-    ),
+    responses=described(answers.listed(_PLACE), [{"subject": "clicks-value", "version": 1}], 40403),
     response_model=None,
 )
 def versions(

@@ -34,9 +34,7 @@ from mainstem.schemas.registry_rules import (
 router = APIRouter(prefix="/registry", tags=["schema registry"])
 _CONFIG = answers.object_of(compatibilityLevel=answers.TEXT, normalize=answers.YES)
 _MODE = answers.object_of(mode=answers.TEXT)
-_CHECKED = answers.object_of(
-    is_compatible=answers.YES, messages=answers.listed(answers.TEXT)
-)
+_CHECKED = answers.object_of(is_compatible=answers.YES, messages=answers.listed(answers.TEXT))
 _FULL = {"compatibilityLevel": "FULL"}
 _BREAK = {"is_compatible": False, "messages": ["/fields/2: the reader has no default for it"]}
 Force = Annotated[bool, Query(description="Import even where schemas are.")]
@@ -163,9 +161,7 @@ def mode(at: At) -> Response:
 
 @router.put(
     "/mode",
-    responses=described(
-        _MODE, {"mode": "READONLY"}, 42204, 42205, 42206, changes=True
-    ),
+    responses=described(_MODE, {"mode": "READONLY"}, 42204, 42205, 42206, changes=True),
     response_model=None,
 )
 def set_mode(at: At, given: GivenMode, force: Force = False) -> Response:
@@ -194,14 +190,10 @@ def subject_mode(at: At, subject: Subject, default: DefaultToGlobal = False) -> 
 
 @router.put(
     "/mode/{subject}",
-    responses=described(
-        _MODE, {"mode": "READONLY"}, 42204, 42205, 42206, changes=True
-    ),
+    responses=described(_MODE, {"mode": "READONLY"}, 42204, 42205, 42206, changes=True),
     response_model=None,
 )
-def set_subject_mode(
-    at: At, subject: Subject, given: GivenMode, force: Force = False
-) -> Response:
+def set_subject_mode(at: At, subject: Subject, given: GivenMode, force: Force = False) -> Response:
     """Set the mode of a subject, which need not have a schema yet."""
     check_subject(subject)
     return Answer({"mode": at.set_mode(subject, given.checked(), force=force).value})
