@@ -104,6 +104,10 @@ class Bench:
         )
         return Bench(connection, admin, machinery, folder)
 
+    def with_registry(self, registry: MemoryRegistry) -> Bench:
+        """The same, with schemas."""
+        return replace(self, machinery=replace(self.machinery, formats=Formats(registry)))
+
     def close(self) -> None:
         """Ends Spark."""
         self.machinery.spark.stop()
