@@ -67,20 +67,21 @@ Path = tuple[str | int, ...]
 
 
 class Place(NamedTuple):
-    """A schema within a schema: its keywords, and how references are resolved from there."""
+    """A schema within a schema: its keywords, how references resolve from there, its draft."""
 
     contents: Any
     resolver: Any
+    draft: type[Validator]
 
     def follow(self, reference: str) -> Place:
         """What a reference stands for."""
         found = self.resolver.lookup(reference)
-        return Place(found.contents, found.resolver)
+        return Place(found.contents, found.resolver, self.draft)
 
-    def part(self, contents: Any, draft: type[Validator]) -> Place:
+    def part(self, contents: Any) -> Place:
         """A schema inside this one."""
-        resource = _specification(draft).create_resource(contents)
-        return Place(contents, self.resolver.in_subresource(resource))
+        resource = _specification(self.draft).create_resource(contents)
+        return Place(contents, self.resolver.in_subresource(resource), self.draft)
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class JsonSchema:
     def root(self) -> Place:
         """The whole of it."""
         resource = _specification(self.draft).create_resource(self.document)
-        return Place(self.document, self.registry.resolver_with_root(resource))
+        return Place(self.document, self.registry.resolver_with_root(resource), self.draft)
 
     def validator(self) -> Validator:
         """Checks values; one validator may check any number, and from several threads."""
@@ -174,7 +175,7 @@ def _follow_all(parsed: JsonSchema) -> None:
             if isinstance(reference, str):
                 todo.append(((*path, key), _lead(place, reference, (*path, key))))
         for way, contents in inner(place.contents):
-            todo.append(((*path, *way), place.part(contents, parsed.draft)))
+            todo.append(((*path, *way), place.part(contents)))
 
 
 def _lead(place: Place, reference: str, path: Path) -> Place:
