@@ -117,6 +117,13 @@ def described(
     return found
 
 
+def described_text(*numbers: int) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route that gives a schema's text alone: JSON, but for Protobuf."""
+    found = described({}, json.loads(CLICK), *numbers)
+    found[200]["content"]["text/plain"] = {"schema": TEXT}
+    return found
+
+
 def _content(schema: dict[str, Any], example: Any, text: str) -> dict[str, Any]:
     shown = {"schema": schema, "example": example}
     return {"description": text, "content": {REGISTRY_JSON: shown, PLAIN_JSON: shown}}

@@ -81,7 +81,12 @@ def registry(request: Request) -> Registry:
 
 
 def _subject(
-    subject: Annotated[str, Path(description="Any characters, percent-encoded, a slash, too.")],
+    subject: Annotated[
+        str,
+        Path(
+            description="Any characters, percent-encoded, a slash, too.", examples=["clicks-value"]
+        ),
+    ],
 ) -> str:
     try:
         return plain_subject(unquote_to_bytes(subject.encode("latin-1")).decode())
@@ -91,7 +96,9 @@ def _subject(
 
 
 def _version(
-    version: Annotated[str, Path(description="A number from 1 on, or `latest`.")],
+    version: Annotated[
+        str, Path(description="A number from 1 on, or `latest`.", examples=["1", "latest"])
+    ],
 ) -> int | None:
     if version in _LATEST:
         return None
@@ -103,7 +110,7 @@ def _version(
 At = Annotated[Registry, Depends(registry)]
 Subject = Annotated[str, Depends(_subject)]
 Version = Annotated[int | None, Depends(_version)]
-Id = Annotated[int, Path(ge=0, le=LARGEST, description="The id of a schema.")]
+Id = Annotated[int, Path(ge=0, le=LARGEST, description="The id of a schema.", examples=[1])]
 Normalize = Annotated[bool, Query(description="Bring the schema into one form first.")]
 Deleted = Annotated[bool, Query(description="Also what was deleted, though not for good.")]
 Permanent = Annotated[bool, Query(description="For good; it must be deleted already.")]

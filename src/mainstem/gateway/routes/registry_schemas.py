@@ -91,9 +91,7 @@ async def by_id(
     return Answer(document)
 
 
-@router.get(
-    "/ids/{id}/schema", responses=described({}, answers.CLICK_VERSION, 40403), response_model=None
-)
+@router.get("/ids/{id}/schema", responses=answers.described_text(40403), response_model=None)
 def text(
     at: At,
     id: Id,

@@ -155,7 +155,7 @@ def one_version(
 
 @router.get(
     "/{subject}/versions/{version}/schema",
-    responses=described({}, answers.CLICK_VERSION, 40401, 40402, 42202),
+    responses=answers.described_text(40401, 40402, 42202),
     response_model=None,
 )
 def text(
