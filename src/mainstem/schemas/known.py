@@ -10,13 +10,16 @@ from mainstem.schemas.avro_parse import parse_avro
 from mainstem.schemas.avro_read import NotReadable
 from mainstem.schemas.model import Schema, SchemaType
 from mainstem.schemas.source import SchemaSource
+from mainstem.vocabulary import BACKFILL_PREFIX
 
 _NOT_THERE = ("SCHEMA_UNKNOWN", "SUBJECT_UNKNOWN", "SCHEMA_VERSION_UNKNOWN")
 _SPOILT = ("SCHEMA_MALFORMED", "SCHEMA_TOO_LARGE", "SCHEMA_REFERENCE_CIRCLE")
 
 
 def subject_of(topic: str) -> str:
-    """The subject of a topic's values."""
+    """The subject of a topic's values; what a backfill computes for a topic is of the same kind."""
+    if topic.startswith(BACKFILL_PREFIX):
+        topic = topic.removeprefix(BACKFILL_PREFIX).rpartition(".")[0]
     return f"{topic}-value"
 
 
