@@ -20,7 +20,7 @@ def check_format(definition: Definition) -> None:
         what = f'the rows of the function "{made_by.name}"'
         raise _refused(definition, what, "Leave the format out: they are written as JSON.")
     match definition.format:
-        case Format.JSON:
+        case Format.JSON | Format.JSON_SCHEMA:
             return
         case Format.RAW:
             _check_raw(definition)

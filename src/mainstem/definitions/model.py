@@ -33,6 +33,8 @@ class Format(StrEnum):
     JSON = "json"
     AVRO = "avro"
     """With a schema of the registry, whose id stands before the value."""
+    JSON_SCHEMA = "json_schema"
+    """JSON behind the id of a schema of the registry, which has to let it through."""
     CSV = "csv"
     RAW = "raw"
     """The value is the only column, a text or bytes."""
@@ -40,7 +42,7 @@ class Format(StrEnum):
     @property
     def registered(self) -> bool:
         """True when a schema of the registry says what a value holds."""
-        return self is Format.AVRO
+        return self in (Format.AVRO, Format.JSON_SCHEMA)
 
 
 class FlowKind(StrEnum):

@@ -23,7 +23,7 @@ _UNITS = {
 _SHORT = {"ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "d": "day"}
 _INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([A-Za-z]+)\s*")
 
-_LATER = ("json_schema", "protobuf")
+_LATER = ("protobuf",)
 _NO_DELIMITER = "\"'\\\r\n\0 .-+:"
 """Quotes, ends of lines, and what numbers and times are written with."""
 _DECLARED = {"format", "delimiter", "key", "comment"}

@@ -45,6 +45,9 @@ def _value(row: SparkColumn, definition: Definition, formats: Formats) -> SparkC
     match definition.format:
         case Format.JSON:
             return F.to_json(row, JSON_OPTIONS)
+        case Format.JSON_SCHEMA:
+            header = F.lit(bytearray(formats.written(definition).header))
+            return F.concat(header, F.to_json(row, JSON_OPTIONS).cast("binary"))
         case Format.CSV:
             return F.to_csv(row, {**_CSV_OPTIONS, "sep": definition.delimiter or COMMA})
         case Format.RAW:

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, Format
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
-from mainstem.schemas.avro_columns import value_schema
 from mainstem.schemas.avro_read import NotReadable, Reading, reading
 from mainstem.schemas.codec import Codec, NotDecoded
-from mainstem.schemas.known import KnownSchemas
+from mainstem.schemas.json_values import JsonReading
+from mainstem.schemas.known import KnownSchemas, own_schema
 from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import Column
 
@@ -33,7 +33,7 @@ _MOST_IDS = 10_000
 class Versions:
     """The schemas that a plan knows, by id."""
 
-    readable: Mapping[int, Reading] = field(default_factory=dict)
+    readable: Mapping[int, Reading | JsonReading] = field(default_factory=dict)
     refused: frozenset[int] = frozenset()
     """Records of these are bad: there is no such schema, or it does not fit the columns."""
 
@@ -86,7 +86,7 @@ class Formats:
     def written(self, definition: Definition) -> Written:
         """How the definition's own values are written; registers their schema."""
         header = wire.header(self._known.id_for(definition))
-        return Written(header, value_schema(definition).text)
+        return Written(header, own_schema(definition).text)
 
     def problem(self, definition: Definition, value: bytes) -> str:
         """What is wrong with a value that could not be decoded."""
@@ -97,17 +97,22 @@ class Formats:
         return "a field does not fit its column's type"
 
     def _versions(self, definition: Definition, ids: Iterable[int]) -> Versions:
-        readable: dict[int, Reading] = {}
+        readable: dict[int, Reading | JsonReading] = {}
         refused = set()
-        columns = definition.value_columns
         for id in list(ids):
             try:
-                if (id, columns) not in self._readings:
-                    self._readings[id, columns] = reading(self._known.avro(id), columns)
-                readable[id] = self._readings[id, columns]
+                readable[id] = self._reading(definition, id)
             except NotReadable:
                 refused.add(id)
         return Versions(readable, frozenset(refused))
+
+    def _reading(self, definition: Definition, id: int) -> Reading | JsonReading:
+        if definition.format is Format.JSON_SCHEMA:
+            return self._known.json(id)
+        columns = definition.value_columns
+        if (id, columns) not in self._readings:
+            self._readings[id, columns] = reading(self._known.avro(id), columns)
+        return self._readings[id, columns]
 
 
 def _ids_in(records: DataFrame) -> set[int]:

@@ -6,20 +6,24 @@ Both are expressions over Kafka's column `value`, for any plan. What is bad is k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import DataType, StringType, StructType
 
 from mainstem.definitions.model import Definition, Format
 from mainstem.engine.formats import NEW_ID, Versions
 from mainstem.engine.spark_errors import MARK
 from mainstem.schemas import wire
-from mainstem.schemas.avro_read import READ
+from mainstem.schemas.avro_read import READ, Reading
 from mainstem.schemas.csv_rows import COMMA
 from mainstem.schemas.csv_text import QUOTE
+from mainstem.schemas.json_values import JsonReading, checker
 from mainstem.vocabulary import Column
 
 ROW = "_row"
@@ -32,6 +36,9 @@ CSV_OPTIONS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
 }
+
+_arrow_udf: Any = arrow_udf
+"""PySpark's own type hints do not know all of its forms."""
 
 _TEXT = "CAST(value AS STRING)"
 _NOT_UTF8 = f"NOT is_valid_utf8({_TEXT})"
@@ -63,9 +70,9 @@ def row_of(definition: Definition, versions: Versions) -> SparkColumn:
     columns = definition.value_columns
     match definition.format:
         case Format.JSON:
-            schema = schema_of(columns).add(CORRUPT, StringType())
-            options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-            row = F.from_json(F.col("value").cast("string"), schema, options)
+            row = _from_json(F.col("value").cast("string"), columns)
+        case Format.JSON_SCHEMA:
+            row = _from_json(_checked(versions)(F.col("value")), columns)
         case Format.CSV:
             row = _from_csv(definition)
         case Format.RAW:
@@ -87,8 +94,12 @@ def corrupt_of(definition: Definition, versions: Versions) -> SparkColumn:
             [column] = definition.value_columns
             bad = F.expr(_NOT_UTF8) if column.type == "string" else F.lit(False)
             corrupt = F.when(bad, F.lit(""))
+        case Format.JSON_SCHEMA:
+            row = F.col(ROW)
+            bad = row.isNull() | row.getField(CORRUPT).isNotNull()
+            corrupt = _corrupt_if(bad, definition, versions)
         case Format.AVRO:
-            corrupt = _corrupt_avro(definition, versions)
+            corrupt = _corrupt_if(F.col(ROW).getField(READ).isNull(), definition, versions)
     return corrupt.alias(CORRUPT)
 
 
@@ -99,6 +110,35 @@ def _corrupt_text(*tests: str) -> SparkColumn:
     for test in tests:
         bad = bad | F.expr(test)
     return F.when(bad, F.lit("")).otherwise(row.getField(CORRUPT))
+
+
+def _from_json(text: SparkColumn, columns: Sequence[Column]) -> SparkColumn:
+    schema = schema_of(columns).add(CORRUPT, StringType())
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    return F.from_json(text, schema, options)
+
+
+def _checked(versions: Versions) -> Callable[[SparkColumn], SparkColumn]:
+    """The text of a value that its own schema lets through; NULL for any other."""
+    known = {id: r for id, r in versions.readable.items() if isinstance(r, JsonReading)}
+
+    # by the annotations Spark knows what it is
+    def check(values: pa.Array) -> pa.Array:
+        return pa.array([_text_of(value, known) for value in values.to_pylist()], pa.string())
+
+    made: Callable[[SparkColumn], SparkColumn] = _arrow_udf(check, "string")
+    return made
+
+
+def _text_of(value: bytes | None, known: Mapping[int, JsonReading]) -> str | None:
+    try:
+        reading = None if value is None else known.get(wire.schema_id(value))
+        if value is None or reading is None:
+            return None
+        data = value[wire.HEADER_BYTES :]
+        return data.decode() if checker(reading)(data) is None else None
+    except ValueError:  # too short, or no text
+        return None
 
 
 def _from_csv(definition: Definition) -> SparkColumn:
@@ -125,6 +165,7 @@ def _from_avro(definition: Definition, versions: Versions) -> SparkColumn:
     row: SparkColumn | None = None
     for id in sorted(versions.readable, reverse=True):  # the newest is what most records have
         reading = versions.readable[id]
+        assert isinstance(reading, Reading)
         options = {"mode": "PERMISSIVE", "avroSchema": reading.wanted}
         made = from_avro(F.expr(_PAYLOAD), reading.written, options).cast(kind)
         written = F.expr(_HEADER) == _bytes(wire.header(id))
@@ -132,12 +173,11 @@ def _from_avro(definition: Definition, versions: Versions) -> SparkColumn:
     return F.lit(None).cast(kind) if row is None else row
 
 
-def _corrupt_avro(definition: Definition, versions: Versions) -> SparkColumn:
+def _corrupt_if(bad: SparkColumn, definition: Definition, versions: Versions) -> SparkColumn:
     """A record whose schema the plan does not know fails the batch: nobody may pass it over.
 
     Whoever runs the plan asks the registry then, and runs the batch again with a plan that knows.
     """
-    bad = F.col("value").isNotNull() & F.col(ROW).getField(READ).isNull()
     known = [_bytes(wire.header(id)) for id in sorted({*versions.readable, *versions.refused})]
     new = F.expr(_FRAMED)
     if known:
@@ -149,6 +189,7 @@ def _corrupt_avro(definition: Definition, versions: Versions) -> SparkColumn:
     )
     document = F.to_json(F.struct(F.lit(NEW_ID).alias("title"), params.alias("params")))
     complaint = F.raise_error(F.concat(F.lit(MARK), document, F.lit(MARK))).cast("string")
+    bad = F.col("value").isNotNull() & bad
     return F.when(bad, F.when(new, complaint).otherwise(F.lit("")))
 
 

@@ -21,6 +21,7 @@ from mainstem.schemas.avro_model import AvroType, Record
 from mainstem.schemas.avro_read import NotReadable, check_bounded, reading, written
 from mainstem.schemas.avro_values import row_maker
 from mainstem.schemas.csv_text import BadLine
+from mainstem.schemas.json_values import checker
 from mainstem.schemas.known import KnownSchemas
 from mainstem.vocabulary import Column
 
@@ -49,6 +50,8 @@ class Codec:
                 return value
             case Format.AVRO:
                 return self._avro(value, definition.value_columns).encode()
+            case Format.JSON_SCHEMA:
+                return self._json(value)
             case Format.CSV:
                 try:
                     return csv_rows.row_text(definition, _decoded(value)).encode()
@@ -64,8 +67,9 @@ class Codec:
         """The value of a row, whose fields come as JSON text that fits their columns."""
         match definition.format:
             case Format.JSON:
-                pieces = (f"{json.dumps(name)}:{piece}" for name, piece in fields.items())
-                return ("{" + ",".join(pieces) + "}").encode()
+                return _object(fields)
+            case Format.JSON_SCHEMA:
+                return wire.header(self._known.id_for(definition)) + _object(fields)
             case Format.AVRO:
                 row = {name: _loaded(piece) for name, piece in fields.items()}
                 return wire.header(self._known.id_for(definition)) + avro_bytes(definition, row)
@@ -77,17 +81,33 @@ class Codec:
                 return plain.encode() if column.type == "string" else base64.b64decode(plain)
 
     def shown(self, value: bytes) -> str | None:
-        """JSON of a value that begins with the id of an Avro schema; None for any other.
+        """JSON of a value that begins with the id of a schema; None for any other.
 
         None as well when the registry cannot be asked: the bytes themselves can still be shown.
         """
         try:
             id = wire.schema_id(value)
-            root = self._known.avro(id)
+            try:
+                root = self._known.avro(id)
+            except NotReadable:  # it may be of the other type
+                return self._json(value).decode()
             check_bounded(root)
             return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
         except (MainstemError, ValueError, OverflowError):
             return None
+
+    def _json(self, value: bytes) -> bytes:
+        try:
+            id = wire.schema_id(value)
+            check = checker(self._known.json(id))
+        except (wire.NotFramed, NotReadable) as error:
+            raise NotDecoded(str(error)) from None
+        text = value[wire.HEADER_BYTES :]
+        problem = check(text)
+        if problem is not None:
+            message = f"it is not what schema {id} says: {problem}"
+            raise NotDecoded(message)
+        return text
 
     def _avro(self, value: bytes, columns: tuple[Column, ...]) -> str:
         try:
@@ -162,6 +182,11 @@ def _decoded(value: bytes) -> str:
     except UnicodeDecodeError as error:
         message = f"it is not UTF-8 text: {error.reason} at byte {error.start}"
         raise NotDecoded(message) from None
+
+
+def _object(fields: Mapping[str, str]) -> bytes:
+    pieces = (f"{json.dumps(name)}:{piece}" for name, piece in fields.items())
+    return ("{" + ",".join(pieces) + "}").encode()
 
 
 def _loaded(piece: str) -> Any:

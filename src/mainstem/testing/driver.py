@@ -84,7 +84,7 @@ class Event:
     """A record for a stream: a row, or raw bytes as they are.
 
     With `topic` it goes to a topic of that name, which is made if there is none. With `schema` the
-    row is written by that Avro schema, as a writer would that knows no definition of ours.
+    row is written by that schema, as a writer would that knows no definition of ours.
     """
 
     stream: str = ""

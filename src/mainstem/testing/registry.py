@@ -69,8 +69,14 @@ class MemoryRegistry:
 
 
 def written_by(registry: MemoryRegistry, schema: str, row: Mapping[str, Any]) -> bytes:
-    """A row as a writer with this Avro schema has it, which registers it under its own name."""
+    """A row as a writer with this schema has it, which registers it under its own name.
+
+    A schema of type object is a JSON Schema; others are Avro.
+    """
     document = json.loads(schema)
+    if document["type"] == "object":
+        id = registry.register(document["title"], Schema(SchemaType.JSON, schema)).id
+        return wire.header(id) + json.dumps(row).encode()
     id = registry.register(document["name"], Schema(SchemaType.AVRO, schema)).id
     data = io.BytesIO()
     fastavro.schemaless_writer(data, fastavro.parse_schema(document), row)

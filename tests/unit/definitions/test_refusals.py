@@ -58,7 +58,6 @@ UNKNOWN_OPTION          1:31  CREATE STREAM s (a INT) WITH (latency = 'realtime'
 UNKNOWN_OPTION          1:42  CREATE TABLE s (a INT PRIMARY KEY) WITH (event_time = 'a')
 INVALID_OPTION          1:40  CREATE STREAM s (a INT) WITH (format = 'arvo')
 NOT_SUPPORTED           1:40  CREATE STREAM s (a INT) WITH (format = 'protobuf')
-NOT_SUPPORTED           1:40  CREATE STREAM s (a INT) WITH (format = 'json_schema')
 NOT_SUPPORTED           1:1   CREATE STREAM s (a INT) WITH (format = 'raw')
 NOT_SUPPORTED           1:1   CREATE STREAM s (a STRING, b STRING) WITH (format = 'raw')
 NOT_SUPPORTED           1:1   CREATE TABLE s (a STRING PRIMARY KEY) WITH (format = 'raw')

@@ -16,7 +16,7 @@ from mainstem.schemas import wire
 from mainstem.schemas.avro_columns import value_schema
 from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.schemas.known import KnownSchemas, subject_of
-from mainstem.schemas.model import Schema, SchemaType
+from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.testing.registry import MemoryRegistry, written_by
 from mainstem.vocabulary import Column, SourceLocation
 
@@ -206,3 +206,48 @@ def test_raw_is_what_it_is(codec: Codec) -> None:
     assert json.loads(codec.text(data, b"\0\xff")) == {"x": "AP8="}
     with pytest.raises(NotDecoded, match="UTF-8"):
         codec.text(text, b"\xff")
+
+
+def test_json_with_a_schema_gives_back_what_it_got(codec: Codec, registry: MemoryRegistry) -> None:
+    types = {name: type_ for name, (type_, _) in ALL.items()}
+    orders = definition(Format.JSON_SCHEMA, types)
+    fields = {name: text for name, (_, text) in ALL.items()}
+    value = codec.value(orders, fields)
+    assert value[:6] == b"\0\0\0\0\1{"
+    assert registry.latest("t-value").schema.type is SchemaType.JSON
+    assert codec.text(orders, value) == value[5:]
+    assert json.loads(codec.shown(value) or "") == json.loads(value[5:])
+    absent = codec.value(orders, dict.fromkeys(fields, "null"))
+    assert codec.text(orders, absent) == absent[5:]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b'{"id": "one"}', "schema 1 says: /id: "),
+        (b'{"id": 3000000000}', "schema 1 says: /id: "),
+        (b'{"id": 1, "more": 2}', "schema 1 says: /: .*more"),
+        (b"[1]", "object"),
+        (b"", "not JSON"),
+        (b'{"id": 1}{}', "not JSON"),
+        (b'{"id": ' + b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_json_that_its_schema_refuses_says_why(codec: Codec, text: bytes, words: str) -> None:
+    orders = definition(Format.JSON_SCHEMA, {"id": "int"})
+    codec.value(orders, {"id": "1"})
+    with pytest.raises(NotDecoded, match=words):
+        codec.text(orders, wire.header(1) + text)
+
+
+def test_a_json_schema_with_references(codec: Codec, registry: MemoryRegistry) -> None:
+    name = Schema(SchemaType.JSON, '{"type": "string", "maxLength": 3}')
+    registry.register("name", name)
+    text = '{"type": "object", "properties": {"name": {"$ref": "name.json"}}}'
+    reference = Reference("name.json", "name", 1)
+    id = registry.register("order", Schema(SchemaType.JSON, text, (reference,))).id
+    orders = definition(Format.JSON_SCHEMA, {"name": "string"})
+    good = wire.header(id) + b'{"name": "ann"}'
+    assert codec.text(orders, good) == good[5:]
+    with pytest.raises(NotDecoded, match="/name"):
+        codec.text(orders, wire.header(id) + b'{"name": "anna"}')
