@@ -39,7 +39,10 @@ def _object(columns: Iterable[Column]) -> dict[str, Any]:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"oneOf": [{"type": "null"}, schema]} if schema else {}
+    """A list of types is what validators are fast with; the other keywords are not about null."""
+    if "anyOf" in schema:
+        return {"anyOf": [_nullable(schema["anyOf"][0]), *schema["anyOf"][1:]]}
+    return {**schema, "type": ["null", schema["type"]]} if schema else {}
 
 
 def _type(type_: str) -> dict[str, Any]:
@@ -49,7 +52,7 @@ def _type(type_: str) -> dict[str, Any]:
     if type_ in _TEXTS:
         return {"type": "string", **_TEXTS[type_]}
     if type_ in ("float", "double"):
-        return {"oneOf": [{"type": "number"}, _NOT_FINITE]}
+        return {"anyOf": [{"type": "number"}, _NOT_FINITE]}
     if type_ == "boolean":
         return {"type": "boolean"}
     if type_.startswith("decimal("):

@@ -41,11 +41,12 @@ def checker(reading: JsonReading) -> Check:
         if not isinstance(value, dict):
             return f"a JSON object was expected, not {type(value).__name__}"
         try:
+            if validator.is_valid(value):
+                return None
             found = best_match(validator.iter_errors(value))
         except RecursionError:
             return "it is nested too deep"
-        if found is None:
-            return None
+        assert found is not None
         return f"{pointer(*found.absolute_path)}: {found.message[:_LONGEST]}"
 
     return problem
