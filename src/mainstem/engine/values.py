@@ -51,6 +51,7 @@ _MORE_THAN_ONE = (
 )
 """Spark reads the first JSON value and forgets what follows. Only the third test is sure; the
 first two are cheap, and spare nearly all records from it."""
+_LINE = rf"regexp_replace({_TEXT}, r'\r?\n\z', '')"
 _HEADER = f"substring(value, 1, {wire.HEADER_BYTES})"
 _PAYLOAD = f"substring(value, {wire.HEADER_BYTES + 1})"
 _SCHEMA_ID = "CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS BIGINT)"
@@ -89,7 +90,9 @@ def corrupt_of(definition: Definition, versions: Versions) -> SparkColumn:
         case Format.JSON:
             corrupt = _corrupt_text(_NOT_UTF8, _MORE_THAN_ONE)
         case Format.CSV:
-            corrupt = _corrupt_text(_NOT_UTF8)
+            # nothing at all may be the NULL of an only column
+            tests = [f"{_LINE} = ''"] if len(definition.value_columns) > 1 else []
+            corrupt = _corrupt_text(_NOT_UTF8, *tests)
         case Format.RAW:
             [column] = definition.value_columns
             bad = F.expr(_NOT_UTF8) if column.type == "string" else F.lit(False)
@@ -151,9 +154,10 @@ def _from_csv(definition: Definition) -> SparkColumn:
         "columnNameOfCorruptRecord": CORRUPT,
         # a second line is a field too many, not something to be passed over
         "lineSep": "\1",
+        # what an empty field becomes before it is NULL: so that one in quotes is an empty text
+        "nullValue": "\2\2",
     }
-    line = F.regexp_replace(F.col("value").cast("string"), r"\r?\n\z", "")
-    return F.from_csv(line, schema, options)
+    return F.from_csv(F.expr(_LINE), schema, options)
 
 
 def _from_avro(definition: Definition, versions: Versions) -> SparkColumn:
