@@ -222,6 +222,11 @@ class Materialiser:
                 raise
             except psycopg.Error as error:
                 self._give_up(reader, view, _view_failed(name, error))
+            except MainstemError as error:
+                if error.code != "REGISTRY_UNREACHABLE":
+                    raise
+                # a schema that nobody can be asked about concerns this view alone
+                self._give_up(reader, view, error)
 
     def _write(
         self, store: ViewStore, view: _View, records: list[Record], reached: Mapping[int, int]
