@@ -29,14 +29,6 @@ from mainstem.vocabulary import Column
 ROW = "_row"
 CORRUPT = "_corrupt"
 
-CSV_OPTIONS = {
-    "quote": QUOTE,
-    "escape": QUOTE,
-    "charToEscapeQuoteEscaping": "\0",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
-}
-
 _arrow_udf: Any = arrow_udf
 """PySpark's own type hints do not know all of its forms."""
 
@@ -148,7 +140,8 @@ def _from_csv(definition: Definition) -> SparkColumn:
     fields = [*definition.value_columns, Column(CORRUPT, "string")]
     schema = ", ".join(f"{_quoted(field.name)} {field.type}" for field in fields)
     options = {
-        **CSV_OPTIONS,
+        "quote": QUOTE,
+        "escape": QUOTE,
         "sep": definition.delimiter or COMMA,
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": CORRUPT,

@@ -7,7 +7,6 @@ is there, and then ends. Topics get a prefix of their own, so that many cases sh
 
 from __future__ import annotations
 
-import json
 import random
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +32,7 @@ from mainstem.catalog.plan import (
 )
 from mainstem.config import SparkSettings
 from mainstem.definitions.flow import flow_kind
-from mainstem.definitions.model import Definition, FlowKind, Format, InsertValues, Kind, Query
+from mainstem.definitions.model import Definition, FlowKind, InsertValues, Kind, Query
 from mainstem.definitions.project import load_definitions
 from mainstem.definitions.python_functions import load_functions
 from mainstem.definitions.resolve import order
@@ -49,7 +48,6 @@ from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.tables import Tables
 from mainstem.engine.writer import BatchWriter
-from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
@@ -57,8 +55,8 @@ from mainstem.log.producer import Outgoing, Producer
 from mainstem.schemas.codec import Codec
 from mainstem.schemas.known import KnownSchemas
 from mainstem.testing.batch import Pair, batch_answer
-from mainstem.testing.case_log import CaseLedger, Facts, bytes_of, key_of, row_of
-from mainstem.testing.registry import MemoryRegistry, written_by
+from mainstem.testing.case_log import CaseLedger, Facts, bytes_of, covered, key_of, row_of, value_of
+from mainstem.testing.registry import MemoryRegistry
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import (
     LATE_TOPIC,
@@ -67,7 +65,6 @@ from mainstem.vocabulary import (
     Column,
     Record,
     SystemClock,
-    group_of,
 )
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
@@ -197,7 +194,8 @@ class Driver:
     def _outgoing(self, event: Event) -> Outgoing:
         value, key = event.raw, event.key
         if event.row is not None:
-            value = self._value(event, event.row)
+            written = None if event.topic else self.entry(event.stream).definition
+            value = value_of(written, event.row, event.schema, self.codec, self.registry)
         partitions = self.partitions
         if event.topic is not None:
             topic = self._make_topic(event.topic)
@@ -215,15 +213,6 @@ class Driver:
             partition=chosen,
             timestamp=event.timestamp,
         )
-
-    def _value(self, event: Event, row: Mapping[str, Any]) -> bytes:
-        if event.schema is not None:
-            return written_by(self.registry, event.schema, row)
-        definition = None if event.topic else self.entry(event.stream).definition
-        if definition is None or definition.format is Format.JSON:
-            return json.dumps(row, default=str).encode()
-        fields = {name: json.dumps(value, default=str) for name, value in row.items()}
-        return self.codec.value(definition, fields)
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic that an event made."""
@@ -489,21 +478,7 @@ class Driver:
         for report in self._reports:
             keeper.report(report)
         keeper.stop()
-        return all(map(self._covered, self._reports))
-
-    def _covered(self, report: Report) -> bool:
-        """True when the keeper has been through all that a report tells of."""
-        group = group_of(f"quarantine.{report.stream.topic}")
-        there = self.admin.all_end_offsets(report.end)
-        try:
-            kept = {topic: self.admin.group_offsets(group, topic) for topic in there}
-        except MainstemError:  # a broker that has just started may not know its groups yet
-            return False
-        return all(
-            kept[topic].get(partition, 0) >= end
-            for topic in there
-            for partition, end in report.end[topic].items()
-        )
+        return all(covered(self.admin, report) for report in self._reports)
 
 
 def _wildcard(entry: Entry) -> bool:
