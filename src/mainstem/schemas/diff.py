@@ -101,12 +101,12 @@ def _join(
     alone: list[Change] = []
     for direction, found in (("backward", backward), ("forward", forward)):
         for item in found:
-            near = _nearest(differences, item.path)
-            if near is None:
+            nearest = _nearest(differences, item, direction)
+            for index in nearest:
+                reasons.setdefault((index, direction), []).append(item.reason)
+            if not nearest:
                 cause = {direction: (item.reason,)}
                 alone.append(Change(item.path, Action.CHANGED, "meaning", **cause))
-            else:
-                reasons.setdefault((near, direction), []).append(item.reason)
     joined = [
         Change(
             *(item.path, item.action, item.what, item.before, item.after),
@@ -118,17 +118,41 @@ def _join(
     return joined + alone
 
 
-def _nearest(differences: list[Difference], path: str) -> int | None:
-    """The difference at a path, or else the nearest around it, or else the first inside it."""
-    around = [
-        (len(item.path), -index)
-        for index, item in enumerate(differences)
-        if _is_inside(path, item.path) and item.what not in ("doc", "aliases")
-    ]
+def _nearest(differences: list[Difference], found: Break, direction: str) -> list[int]:
+    """The differences at a break's path, or else around it, or else the first inside it."""
+    around: dict[tuple[int, int], list[int]] = {}
+    for index, item in enumerate(differences):
+        path = next((path for path in _paths(item) if _is_inside(found.path, path)), None)
+        if path is not None and item.what not in ("doc", "aliases"):
+            around.setdefault((len(path), _likely(item, direction)), []).append(index)
     if around:
-        return -max(around)[1]
-    inside = (i for i, item in enumerate(differences) if _is_inside(item.path, path))
-    return next(inside, None)
+        best = max(around)
+        nearest = around[best]
+        # of several, those that the reason names, or all where each is part of the cause
+        named = [i for i in nearest if _value(differences[i]) in found.reason]
+        return named or (nearest if best[1] else nearest[:1])
+    inside = (i for i, item in enumerate(differences) if _is_inside(item.path, found.path))
+    return [*inside][:1]
+
+
+def _paths(item: Difference) -> list[str]:
+    """Where a difference is, in the new schema's terms and in the old one's."""
+    if item.action is Action.RENAMED and item.what == "field":
+        return [item.path, f"{item.path.rpartition('.')[0]}.{item.before}"]
+    return [item.path]
+
+
+def _likely(item: Difference, direction: str) -> int:
+    """Taking a choice away breaks backward, adding one forward; with what is required it turns."""
+    added_breaks = direction == ("backward" if item.what == "required" else "forward")
+    if item.what not in ("required", "symbol", "type", "enum"):
+        return 0
+    return int(item.action is (Action.ADDED if added_breaks else Action.REMOVED))
+
+
+def _value(item: Difference) -> str:
+    value = item.before if item.action is Action.REMOVED else item.after
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _is_inside(path: str, other: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -80,6 +81,9 @@ class Place(NamedTuple):
 
     def part(self, contents: Any) -> Place:
         """A schema inside this one."""
+        if not isinstance(contents, dict):
+            # true and false have no address of their own
+            return Place(contents, self.resolver, self.draft)
         resource = _specification(self.draft).create_resource(contents)
         return Place(contents, self.resolver.in_subresource(resource), self.draft)
 
@@ -143,23 +147,46 @@ def inner(contents: Any) -> Iterator[tuple[Path, Any]]:
 
 
 def _check(document: Any, draft: type[Validator], name: str | None) -> None:
-    todo: list[tuple[Any, int]] = [(document, 0)]
-    while todo:
-        contents, level = todo.pop()
-        if level > MAX_LEVELS:
-            raise too_deep(MAX_LEVELS)
-        todo += [(item, level + 1) for _, item in inner(contents)]
-    meta = draft(draft.META_SCHEMA)
     try:
-        error = best_match(meta.iter_errors(document))
+        _check_levels_and_patterns(document)
+        _check_by_draft(document, draft)
+    except MainstemError as error:
+        if name is None or error.code != "SCHEMA_MALFORMED":
+            raise
+        raise MainstemError("SCHEMA_REFERENCE_UNKNOWN", name=name, problem=error.message) from None
+
+
+def _check_by_draft(document: Any, draft: type[Validator]) -> None:
+    try:
+        error = best_match(draft(draft.META_SCHEMA).iter_errors(document))
     except RecursionError:
         raise too_deep(MAX_LEVELS) from None
     if error is not None:
-        where = pointer(*error.absolute_path)
         problem = error.message if len(error.message) <= 300 else f"{error.message[:300]} ..."
-        if name is not None:
-            raise MainstemError("SCHEMA_REFERENCE_UNKNOWN", name=name, problem=problem)
-        raise malformed(SchemaType.JSON, where, problem)
+        raise malformed(SchemaType.JSON, pointer(*error.absolute_path), problem)
+
+
+def _check_levels_and_patterns(document: Any) -> None:
+    todo: list[tuple[Any, Path, int]] = [(document, (), 0)]
+    while todo:
+        contents, path, level = todo.pop()
+        if level > MAX_LEVELS:
+            raise too_deep(MAX_LEVELS)
+        todo += [(item, (*path, *way), level + 1) for way, item in inner(contents)]
+        if isinstance(contents, dict):
+            _check_pattern(contents.get("pattern"), (*path, "pattern"))
+            names = contents.get("patternProperties")
+            for name in names if isinstance(names, dict) else ():
+                _check_pattern(name, (*path, "patternProperties", name))
+
+
+def _check_pattern(pattern: Any, path: Path) -> None:
+    """A pattern that Python cannot compile would fail with the first value that meets it."""
+    try:
+        re.compile(pattern if isinstance(pattern, str) else "")
+    except (re.error, OverflowError, RecursionError) as error:
+        problem = f"the pattern cannot be used: {error}"
+        raise malformed(SchemaType.JSON, pointer(*path), problem[:300]) from None
 
 
 def _follow_all(parsed: JsonSchema) -> None:

@@ -89,7 +89,8 @@ def _label(field: FieldDescriptor) -> str | None:
         )
     if field.is_required:
         return "required"
-    return "optional" if field.has_presence and field_type(field) != "message" else None
+    plain = field_type(field) != "message" and real_oneof(field) is None
+    return "optional" if field.has_presence and plain else None
 
 
 def _default(field: FieldDescriptor) -> Any:

@@ -68,6 +68,8 @@ class ProtobufSchema:
 def parse_protobuf(schema: Schema, resolve: Resolve) -> ProtobufSchema:
     """Compiles the schema with what it imports."""
     check_size(schema.text)
+    if not schema.text.strip():
+        raise malformed(SchemaType.PROTOBUF, "line 1, column 1", "there is nothing")
     given = gather(schema, resolve)
     texts: dict[str, str] = {}
     files: dict[str, FileDescriptorProto] = {}
