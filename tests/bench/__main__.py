@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import httpx2
 import latency
 import lookups
 import small_flows
@@ -30,16 +31,9 @@ from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
 
 PARTS = (
-    "throughput",
-    "formats",
-    "stateful",
-    "tables",
-    "small",
-    "latency",
-    "lookups",
-    "memory",
-    "demo",
-)
+    "throughput", "formats", "stateful", "tables", "small", "latency", "lookups", "registry",
+    "memory", "demo",
+)  # fmt: skip
 out = Console(width=120)
 
 
@@ -60,7 +54,7 @@ def main() -> None:
             _stateful(Path(folder) / "stateful")
         if "tables" in chosen:
             _tables(Path(folder) / "tables")
-        if {"small", "latency", "lookups", "memory"} & set(chosen):
+        if {"small", "latency", "lookups", "registry", "memory"} & set(chosen):
             _stack(Path(folder) / "stack", chosen)
     if "demo" in chosen:
         _demo()
@@ -163,6 +157,8 @@ def _stack(folder: Path, chosen: list[str]) -> None:
             out.print(table)
         if "lookups" in chosen:
             _lookups(client, connection, stack.endpoints.gateway_url)
+        if "registry" in chosen:
+            _registry(stack.endpoints.gateway_url)
         if "small" in chosen:
             _small(client, connection)
         if "latency" in chosen:
@@ -219,10 +215,26 @@ def _lookups(client: Client, connection: Connection, url: str) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError("the table was not served")
         time.sleep(0.1)
-    rate, slowest = lookups.run(url)
+    rate, slowest = lookups.rows(url)
     out.print(
         f"look-ups by key over HTTP: {rate:,.0f} a second, p99 {slowest:.1f} ms"
         " (goal: 2,000 a second)"
+    )
+
+
+def _registry(url: str) -> None:
+    ids = []
+    began = time.monotonic()
+    for size in range(1, 101):
+        schema = json.dumps({"type": "fixed", "name": "F", "size": size})
+        path = f"{url}/registry/subjects/bench-{size}/versions"
+        answer = httpx2.post(path, json={"schema": schema}, trust_env=False)
+        ids.append(answer.raise_for_status().json()["id"])
+    each = (time.monotonic() - began) / len(ids) * 1000
+    rate, slowest = lookups.schemas(url, ids)
+    out.print(
+        f"schemas by id over HTTP: {rate:,.0f} a second, p99 {slowest:.1f} ms;"
+        f" registering one takes {each:.0f} ms"
     )
 
 

@@ -82,6 +82,9 @@ def show_status(session: Session, document: dict[str, Any]) -> None:
     if form is Format.TABLE:
         engine = document.get("engine") or {}
         session.say(f"engine: {engine.get('state', 'unknown')}")
+        if schemas := document.get("schemas"):
+            place = schemas["registry"]
+            session.say(f"registry: {session.url.rstrip('/') if place[0] == '/' else ''}{place}")
     write(form, _COLUMNS, rows, document=document, colour=session.colour)
     if form is not Format.TABLE:
         return

@@ -57,6 +57,8 @@ def up(session: Session) -> None:
         board.started()
         apply_at_start(session, session.client)
         session.say(f"page: {session.run.gateway_url}/")
+        elsewhere = session.project.settings.schemas.registry
+        session.say(f"registry: {elsewhere or f'{session.run.gateway_url}/registry'}")
         if command_line := psql_command(session.run):
             session.say(f"psql: {command_line}")
         session.say("Ctrl-C ends everything.")

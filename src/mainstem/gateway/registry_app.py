@@ -22,7 +22,12 @@ from mainstem import __version__
 from mainstem.errors import MainstemError
 from mainstem.gateway.problems import REQUEST_ID, internal
 from mainstem.gateway.registry_answers import PLAIN_JSON, REGISTRY_JSON, Answer, failure
-from mainstem.gateway.routes import registry_schemas, registry_settings, registry_subjects
+from mainstem.gateway.routes import (
+    registry_compatibility,
+    registry_schemas,
+    registry_settings,
+    registry_subjects,
+)
 
 PREFIX = "/registry/"
 _TAKES = ("*/*", "application/*", "schemaregistry")
@@ -47,14 +52,21 @@ class RegistryApp:
         app.add_exception_handler(RequestValidationError, _invalid)
         app.add_exception_handler(HTTPException, _http)
         app.add_exception_handler(Exception, _unexpected)
-        for part in (registry_subjects, registry_schemas, registry_settings):
+        for part in (
+            registry_subjects, registry_schemas, registry_settings, registry_compatibility,
+        ):  # fmt: skip
             app.include_router(part.router)
         self._app = app
 
     def openapi(self) -> dict[str, Any]:
         """What the API description says of it."""
         app = self._app
-        return get_openapi(title=app.title, version=app.version, routes=app.routes)
+        document = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        for path in document["paths"].values():
+            for operation in path.values():
+                if content := operation.get("requestBody", {}).get("content"):
+                    content[REGISTRY_JSON] = content[PLAIN_JSON]
+        return document
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the gateway's start and end."""

@@ -61,17 +61,24 @@ class RegistrySchema(BaseModel):
             Reference(ref.name, plain_subject(ref.subject), ref.version)
             for ref in self.references or ()
         )
-        contract = {"metadata": self.metadata, "ruleSet": self.rule_set}
+        try:
+            contract = contract_of({"metadata": self.metadata, "ruleSet": self.rule_set})
+        except (ValueError, RecursionError):
+            problem = "metadata or ruleSet cannot be written as JSON"
+            raise MainstemError("BAD_REQUEST", problem=problem) from None
         return Wanted(
             Schema(kind, self.text, tuple(references)),
-            contract_of(contract),
+            contract,
             # clients say "none" by numbers that are none
             self.id if self.id is not None and self.id >= 0 else None,
             self.version if self.version is not None and self.version > 0 else None,
         )
 
 
-def registry(request: Request) -> Registry:
+# the small ones are async, so that they need no thread
+
+
+async def registry(request: Request) -> Registry:
     """The registry of this gateway; REGISTRY_ELSEWHERE when the project uses another one."""
     services = request.app.state.services
     found: Registry | None = services.registry
@@ -80,7 +87,7 @@ def registry(request: Request) -> Registry:
     return found
 
 
-def _subject(
+async def _subject(
     subject: Annotated[
         str,
         Path(
@@ -95,7 +102,7 @@ def _subject(
         raise MainstemError("SUBJECT_INVALID", subject=subject, problem=problem) from None
 
 
-def _version(
+async def _version(
     version: Annotated[
         str, Path(description="A number from 1 on, or `latest`.", examples=["1", "latest"])
     ],

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mainstem.errors import MainstemError
+from mainstem.gateway.registry_app import PREFIX
 from mainstem.views.times import iso_utc
 
 if TYPE_CHECKING:
@@ -53,8 +54,20 @@ async def status_document(at: Services) -> dict[str, Any]:
         "flows": list(flow_statuses(at).values()),
         "views": await _views(at, postgres=checks["postgres"]["ok"]),
         "quarantine": at.quarantine.status(),
+        "schemas": _schemas(at),
         "subscriptions": at.push.open_subscriptions,
     }
+
+
+def _schemas(at: Services) -> dict[str, Any]:
+    """Where the schema registry is (below the gateway when it is ours), and what it holds."""
+    if at.registry is None:
+        return {"registry": at.settings.schemas.registry, "subjects": None}
+    try:
+        subjects = len(at.registry.state.subjects())
+    except MainstemError:
+        subjects = None
+    return {"registry": PREFIX.rstrip("/"), "subjects": subjects}
 
 
 async def _views(at: Services, *, postgres: bool) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
@@ -22,7 +23,11 @@ V = TypeVar("V")
 _logger = logging.getLogger(__name__)
 _PARTITION = 0
 _TRANSACTION_SECONDS = 10.0
+_OUTDATED = ("CONCURRENT_APPLY", "LOG_FAILED")
+"""How a kept producer fails that was fenced, or forgotten by the broker after a long rest."""
 _RETRY_SECONDS = 0.5
+_MOMENT_SECONDS = 1.0
+"""So long a transaction is let go on; then whoever began it may be dead."""
 _CONFIG = {
     "cleanup.policy": "compact",
     # Only closed segments are compacted; small ones keep the start of a process quick.
@@ -61,6 +66,7 @@ class StateLog(Generic[V]):
         self._values: dict[str, V] = {}
         self._offset = 0
         self._announced = 0
+        self._written = -1
         self._revision = 0
         self._moved = threading.Condition()
         self._groups = ChangeGroups()
@@ -68,6 +74,7 @@ class StateLog(Generic[V]):
         self._follower: threading.Thread | None = None
         self._producer: Producer | None = None
         self._asking: Admin | None = None
+        self._writer: TransactionalProducer | None = None
         self._writing = threading.Lock()
         self._replacing = threading.Lock()
 
@@ -108,6 +115,10 @@ class StateLog(Generic[V]):
             if self._asking is not None:
                 self._asking.close()
                 self._asking = None
+        with self._replacing:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
 
     # -- reading
 
@@ -147,7 +158,14 @@ class StateLog(Generic[V]):
         `on_change` was called for everything before that offset.
         """
         end = self._admin().end_offsets(self._topic)[_PARTITION]
-        self.wait_for(end, timeout)
+        with self._moved:
+            applied = self._announced
+            own_marker = applied == self._written and end == applied + 1
+        if end > applied and not own_marker:
+            # the follower hears late of markers of transactions, which are no records
+            start, stop = {_PARTITION: applied}, {_PARTITION: end}
+            for records in read_range(self._connection, self._topic, start, stop, timeout=timeout):
+                self.wait_for(records[-1].offset + 1, timeout)
         return end
 
     # -- writing
@@ -176,33 +194,64 @@ class StateLog(Generic[V]):
         behind the changes, which are applied here when it returns; every follower sees all of
         them or none. For a topic to which only `replace` writes. The steps:
 
-        1. Take over the transactional id of the topic: from here on no older `replace`, in
-           whatever process, can commit. Crash: nothing was written.
+        1. Own the transactional id of the topic, by a producer that is kept for the next time.
+           Taking it over means that no older `replace`, in whatever process, can commit, and ends
+           what it left open; that somebody has taken it from here shows at the commit. Crash:
+           nothing was written.
         2. Look at everything behind `expected_offset`: a committed record means that somebody was
            quicker, STALE_PLAN. Crash: nothing was written.
-        3. Write and commit in one transaction. Fenced meanwhile by a newer `replace` means
-           CONCURRENT_APPLY. Crash: the next `replace`, or the broker soon, aborts it.
+        3. Write and commit in one transaction. Fenced by a newer `replace` means CONCURRENT_APPLY;
+           only a producer that was kept takes over once more and goes back to 2, for the newer one
+           may have been done long ago. Crash: the next `replace`, or the broker soon, aborts it.
         4. Wait until the changes are applied here.
         """
         if not changes:
             return self.offset
         with self._replacing:
-            # 1.
-            writer = TransactionalProducer(
-                self._connection, f"mainstem.{self._topic}", _TRANSACTION_SECONDS
-            )
+            kept = self._writer is not None
             try:
-                # 2.
-                self._check_unchanged(expected_offset)
-                # 3.
-                behind = self._commit(writer, changes)
-            finally:
-                writer.close()
+                behind = self._replace(changes, expected_offset)
+            except MainstemError as error:
+                if not (kept and error.code in _OUTDATED):
+                    raise
+                behind = self._replace(changes, expected_offset)
         # 4.
         self.wait_for(behind)
+        with self._moved:
+            self._written = behind
         return behind
 
     # -- inside
+
+    def _replace(self, changes: Mapping[str, V | None], expected_offset: int) -> int:
+        # 1.
+        writer, self._writer = self._writer, None
+        if writer is not None and self._stays_open():
+            writer.close()
+            writer = None
+        writer = writer or TransactionalProducer(
+            self._connection, f"mainstem.{self._topic}", _TRANSACTION_SECONDS
+        )
+        try:
+            # 2.
+            self._check_unchanged(expected_offset)
+            # 3.
+            behind = self._commit(writer, changes)
+        except BaseException:
+            writer.close()
+            raise
+        self._writer = writer
+        return behind
+
+    def _stays_open(self) -> bool:
+        """Whether a transaction of somebody else is open, and not only for a moment."""
+        deadline = time.monotonic() + _MOMENT_SECONDS
+        admin = self._admin()
+        while admin.end_offsets(self._topic) != admin.end_offsets(self._topic, committed=False):
+            if time.monotonic() > deadline:
+                return True
+            time.sleep(0.02)
+        return False
 
     def _admin(self) -> Admin:
         with self._writing:

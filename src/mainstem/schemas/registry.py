@@ -36,6 +36,8 @@ T = TypeVar("T")
 SCHEMAS_TOPIC = "_schemas"
 _PATIENCE_SECONDS = 20.0
 _PAUSE_SECONDS = 0.05
+_LOOKS = 4
+_LOOK_SECONDS = 1.0
 _OVERTAKEN = ("STALE_PLAN", "CONCURRENT_APPLY")
 
 
@@ -84,6 +86,7 @@ class Registry:
         self._log = open_log(self._state.apply)
         self._ready = False
         self._changing = threading.Lock()
+        self._looking = threading.BoundedSemaphore(_LOOKS)
 
     def start(self) -> None:
         """Read the topic, then follow it; the topic is made when there is none."""
@@ -98,7 +101,7 @@ class Registry:
     def state(self) -> State:
         """All that is registered; LOG_UNREACHABLE before the topic was read."""
         if not self._ready:
-            raise MainstemError("LOG_UNREACHABLE", servers="the address in [kafka]")
+            raise _unreachable()
         return self._state
 
     # -- reading
@@ -112,7 +115,7 @@ class Registry:
         found = self.state.with_id(id)
         if not found:
             # another registry may have given the id a moment ago
-            self._log.catch_up()
+            self._look()
             found = self.state.with_id(id)
         if not found:
             raise MainstemError("SCHEMA_UNKNOWN", what=f"with id {id}")
@@ -220,6 +223,15 @@ class Registry:
 
     # -- inside
 
+    def _look(self) -> None:
+        """Catch up with the log; few at a time, so that unknown ids do not take all threads."""
+        if not self._looking.acquire(timeout=_LOOK_SECONDS):
+            raise _unreachable()
+        try:
+            self._log.catch_up()
+        finally:
+            self._looking.release()
+
     def _change(self, decide: Callable[[State], Decided[T]]) -> T:
         """Decide upon the latest state and write; once more when somebody was quicker."""
         state = self.state
@@ -276,6 +288,10 @@ class Registry:
             return replace(schema, text=canonical(parse(schema, self.resolve)))
         except MainstemError:  # another registry took it: it is like itself only
             return schema
+
+
+def _unreachable() -> MainstemError:
+    return MainstemError("LOG_UNREACHABLE", servers="the address in [kafka]")
 
 
 def _is_descriptor(parsed: Parsed) -> bool:

@@ -143,11 +143,16 @@ def register(state: State, subject: str, wanted: Wanted) -> Decided[Registered]:
         )
     ids = state.ids_of(wanted.schema, wanted.contract)
     before = state.versions(subject, deleted=True)
-    if wanted.version is None:
-        for kept in reversed(before):
-            its = kept.registered
-            if not its.deleted and its.id in ids and wanted.id in (None, its.id):
-                return Decided(its, {})
+    for its in (kept.registered for kept in reversed(before)):
+        if wanted.version not in (None, its.version):
+            continue
+        if not its.deleted and its.id in ids and wanted.id in (None, its.id):
+            return Decided(its, {})
+        if its.version == wanted.version:
+            raise _not_permitted(
+                f"version {its.version} is that of another schema, or deleted",
+                "Import each schema with a version of its own.",
+            )
     following = before[-1].registered.version + 1 if before else 1
     if wanted.version not in (None, following) and mode is not Mode.IMPORT:
         raise _not_permitted(
@@ -209,7 +214,7 @@ def delete_version(
     check_writable(state, subject)
     _check_unreferenced(state, its, deleted=permanent)
     if not permanent:
-        return Decided(its.version, state.write(_key(its), kept.value(deleted=True)))
+        return Decided(its.version, state.write(_key(its), kept.as_deleted().value()))
     if not its.deleted:
         raise MainstemError("SCHEMA_VERSION_NOT_SOFT_DELETED", subject=subject, version=its.version)
     records = _erased(state, [its])
@@ -222,6 +227,8 @@ def set_config(state: State, subject: str | None, changes: Value) -> Decided[Val
     """Rules of a subject, or of all; what is not named stays."""
     check_writable(state, subject)
     value = {**(state.config(subject) or {}), **changes}
+    if value == (state.config(subject) or {}):
+        return Decided(value, {})
     return Decided(value, state.write(Key(KeyType.CONFIG, subject), value))
 
 

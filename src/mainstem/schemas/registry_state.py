@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from mainstem.schemas.model import Reference, Schema
+from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.schemas.topic_records import (
     LARGEST,
     Contract,
@@ -49,7 +49,7 @@ class State:
         self._highest = 0
         self._exact: dict[Identity, list[int]] = {}
         self._alike: dict[Identity, list[int]] = {}
-        self._unread: list[tuple[Identity, int]] = []
+        self._unread: dict[SchemaType, list[tuple[Identity, int]]] = {}
         self._reading = threading.Lock()
 
     # -- what the topic says
@@ -61,10 +61,11 @@ class State:
                 key = read_key(text)
                 if key.subject is not None and key.subject.startswith(CONTEXT):
                     raise ValueError("it is in another context")
+                spellings = self._spellings.setdefault(key, set())
                 if value is None:
-                    self._spellings.pop(key, None)
+                    spellings.discard(text)
                 else:
-                    self._spellings.setdefault(key, set()).add(text)
+                    spellings.add(text)
                 self._take(key, value)
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 _logger.error("record of the registry left alone: %s: %r", text[:200], error)
@@ -87,7 +88,7 @@ class State:
             case KeyType.DELETE_SUBJECT if value is not None:
                 for kept in self._all(key.subject):
                     if kept.registered.version <= value["version"]:
-                        self._put(read_schema(_key_of(kept), kept.value(deleted=True)))
+                        self._put(kept.as_deleted())
             case KeyType.CLEAR_SUBJECT if value is not None:
                 for kept in self._all(key.subject):
                     if kept.registered.deleted:
@@ -112,7 +113,7 @@ class State:
         ids = self._exact.setdefault(identity, [])
         if its.id not in ids:
             ids.append(its.id)
-            self._unread.append((identity, its.id))
+            self._unread.setdefault(its.schema.type, []).append((identity, its.id))
 
     def _remove(self, subject: str, version: int) -> None:
         kept = self._subjects.get(subject, {}).pop(version, None)
@@ -171,7 +172,7 @@ class State:
         # the same in another spelling: texts are read when somebody first asks for one of those
         with self._reading:
             with self._lock:
-                unread, self._unread = self._unread, []
+                unread = self._unread.pop(schema.type, [])
             for (its_schema, its_contract), id in unread:
                 alike = self._alike.setdefault((self._canonical(its_schema), its_contract), [])
                 alike.append(id)
@@ -228,10 +229,6 @@ class State:
     def _everything(self) -> Iterator[Kept]:
         for versions in self._subjects.values():
             yield from versions.values()
-
-
-def _key_of(kept: Kept) -> Key:
-    return Key(KeyType.SCHEMA, kept.registered.subject, kept.registered.version)
 
 
 def _set(among: dict[str | None, T], subject: str | None, value: T | None) -> None:

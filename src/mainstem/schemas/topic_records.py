@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -63,13 +63,17 @@ class Kept:
     rest: Contract = ()
     """All other members."""
 
-    def value(self, *, deleted: bool | None = None) -> dict[str, Any]:
-        """The value of its record; `deleted` as it is unless said otherwise."""
+    def as_deleted(self) -> Kept:
+        """The same, marked as deleted."""
+        return replace(self, registered=replace(self.registered, deleted=True))
+
+    def value(self) -> dict[str, Any]:
+        """The value of its record."""
         its = self.registered
         document: dict[str, Any] = {"subject": its.subject, "version": its.version, "id": its.id}
         document |= {name: json.loads(text) for name, text in (*self.rest, *self.contract)}
         document |= contents(its.schema)
-        document["deleted"] = its.deleted if deleted is None else deleted
+        document["deleted"] = its.deleted
         return document
 
 
@@ -137,12 +141,17 @@ def read_schema(key: Key, value: Value) -> Kept:
 
 
 def contract_of(value: Value) -> Contract:
-    """What of a record or a request belongs to the schema beside its text."""
-    return tuple(
-        (name, json.dumps(value[name], ensure_ascii=False, sort_keys=True))
-        for name in _CONTRACT
-        if value.get(name) is not None
-    )
+    """What of a record or a request belongs to the schema beside its text.
+
+    ValueError for what Python's JSON can hold and others cannot: NaN, halves of surrogate pairs.
+    """
+    found = []
+    for name in _CONTRACT:
+        if value.get(name) is not None:
+            text = json.dumps(value[name], ensure_ascii=False, sort_keys=True, allow_nan=False)
+            text.encode()
+            found.append((name, text))
+    return tuple(found)
 
 
 def _reference(item: Any) -> Reference:

@@ -112,6 +112,42 @@ def test_replace_with_an_old_offset_is_stale(state: Make) -> None:
     assert two.items() == {"a": 3}
 
 
+def test_catching_up(state: Make) -> None:
+    """All that is committed is known behind it, and what is decided then is not stale."""
+    one, two = state(), state()
+    for number in range(4):
+        for log in (one, two):
+            end = log.catch_up()
+            seen = log.get("n")
+            log.replace({"n": (seen or 0) + 1, log_name(log): number}, end)
+    assert one.catch_up() == two.catch_up()
+    assert one.items() == two.items()
+    assert one.get("n") == 8
+
+
+def log_name(log: StateLog[Any]) -> str:
+    return f"log-{id(log)}"
+
+
+def test_a_transaction_that_a_dead_writer_left_open(
+    state: Make, connection: Connection, prefix: str
+) -> None:
+    log = state()
+    decided_upon = log.replace({"a": 1}, log.offset)
+    dead = TransactionalProducer(connection, f"mainstem.{prefix}.state")
+    opened = dead.transaction()
+    transaction = opened.__enter__()
+    transaction.send(f"{prefix}.state", [Outgoing(b"a", b"99", partition=0)])
+    transaction.flush()
+    # the broker would give it up after a minute, which is longer than any wait here
+    log.replace({"a": 2}, decided_upon)
+    assert log.items() == {"a": 2}
+    with pytest.raises(MainstemError) as caught:
+        opened.__exit__(None, None, None)
+    assert caught.value.code == "WRITER_FENCED"
+    dead.close()
+
+
 def test_a_snapshot_keeps_its_offset_until_the_next_change(state: Make) -> None:
     """Whoever decides upon it twice decides the same, though the marker comes in between."""
     log = state()

@@ -44,7 +44,7 @@ def test_two_that_race(open_registry: Open) -> None:
             failures.append(error)
 
     threads = [
-        threading.Thread(target=work, args=(registry, f"of-{index}"))
+        threading.Thread(target=work, args=(registry, f"own_{index}"))
         for index, registry in enumerate(registries)
     ]
     for thread in threads:

@@ -22,6 +22,7 @@ STATUS: dict[str, Any] = {
     ],
     "views": [],
     "quarantine": {"records": 3},
+    "schemas": {"registry": "/registry", "subjects": 2},
 }
 OBJECTS = {
     "objects": [
@@ -42,6 +43,7 @@ def test_status(gateway: Gateway, run: Run) -> None:
     assert visits.split() == ["visits", "running", "micro-batch", "0.4"]
     assert sales.split() == ["sales", "failed"]
     assert "engine: running" in result.err
+    assert f"registry: {gateway.url}/registry\n" in result.err
     assert "sales: ENGINE_FAILED: no luck" in result.err
     assert "3 records are held in quarantine" in result.err
 

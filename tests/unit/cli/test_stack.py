@@ -101,6 +101,7 @@ def test_up_starts_applies_tells_and_stops(
     assert lines[2:] == [
         "applied: 1 change",
         f"page: {gateway.url}/",
+        f"registry: {gateway.url}/registry",
         f"psql: PGPASSFILE='/a b/pgpass' {psql_program()} -h 127.0.0.1 -p 5433 -U reader mainstem",
         "Ctrl-C ends everything.",
         "broker: died: exit code 137",

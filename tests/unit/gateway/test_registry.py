@@ -294,6 +294,14 @@ def test_contracts_are_kept(client: Client) -> None:
     assert client.ok("GET", "/subjects/a/versions/1")["metadata"] == contract["metadata"]
 
 
+@pytest.mark.parametrize("value", [b"NaN", b'"\\ud800"', b"-Infinity"])
+def test_contracts_that_are_no_json(client: Client, value: bytes) -> None:
+    content = b'{"schema":"\\"int\\"","metadata":{"a":%s}}' % value
+    headers = {"content-type": REGISTRY_JSON}
+    answer = client.http.post("/registry/subjects/a/versions", content=content, headers=headers)
+    assert answer.json()["error_code"] == 422
+
+
 def test_another_registry_is_used() -> None:
     for client in served(None):
         message = client.no(404, "GET", "/subjects")

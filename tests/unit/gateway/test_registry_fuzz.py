@@ -67,7 +67,7 @@ OPERATIONS = [
 ]
 
 
-EXAMPLES_OF = {GenerationMode.POSITIVE: 20, GenerationMode.NEGATIVE: 4}
+EXAMPLES_OF = {GenerationMode.POSITIVE: 10, GenerationMode.NEGATIVE: 2}
 KNOWN = st.fixed_dictionaries(
     {
         "subject": st.sampled_from(["clicks-value", "user", "a/b", "gone", None]),

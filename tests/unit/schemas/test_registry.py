@@ -287,6 +287,8 @@ def test_import(registry: Registry) -> None:
     assert registry.register_wanted("a", given).version == 4
     taken = Wanted(avro("other"), id=70, version=5)
     fails("REGISTRY_NOT_PERMITTED", lambda: registry.register_wanted("a", taken))
+    other = Wanted(avro("other"), id=71, version=4)
+    fails("REGISTRY_NOT_PERMITTED", lambda: registry.register_wanted("a", other))
     incompatible = Wanted(avro("q"), id=71, version=2)
     assert registry.register_wanted("a", incompatible).version == 2
     registry.delete_mode("a")

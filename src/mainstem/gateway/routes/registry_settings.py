@@ -1,4 +1,4 @@
-"""The schema registry: rules and modes, of a subject or of all; and whether a schema keeps them."""
+"""The schema registry: rules and modes, of a subject or of all."""
 
 from __future__ import annotations
 
@@ -14,18 +14,13 @@ from mainstem.gateway.registry_answers import Answer, described
 from mainstem.gateway.registry_requests import (
     At,
     DefaultToGlobal,
-    Normalize,
-    RegistrySchema,
     Subject,
-    Version,
-    cut,
 )
 from mainstem.schemas.compatibility import Level
 from mainstem.schemas.registry import Registry
 from mainstem.schemas.registry_rules import (
     Mode,
     check_subject,
-    known_version,
     level_of,
     mode_of,
     normalizes,
@@ -34,12 +29,8 @@ from mainstem.schemas.registry_rules import (
 router = APIRouter(prefix="/registry", tags=["schema registry"])
 _CONFIG = answers.object_of(compatibilityLevel=answers.TEXT, normalize=answers.YES)
 _MODE = answers.object_of(mode=answers.TEXT)
-_CHECKED = answers.object_of(is_compatible=answers.YES, messages=answers.listed(answers.TEXT))
 _FULL = {"compatibilityLevel": "FULL"}
-_BREAK = {"is_compatible": False, "messages": ["/fields/2: the reader has no default for it"]}
 Force = Annotated[bool, Query(description="Import even where schemas are.")]
-Verbose = Annotated[bool, Query(description="Say every break, with path and reason.")]
-Given = Annotated[RegistrySchema, Body(openapi_examples=answers.EXAMPLES)]
 
 
 class RegistryConfig(BaseModel):
@@ -209,74 +200,6 @@ def delete_subject_mode(at: At, subject: Subject) -> Response:
     return Answer({"mode": at.delete_mode(subject)})
 
 
-# -- compatibility
-
-
-@router.post(
-    "/compatibility/subjects/{subject}/versions",
-    responses=described(_CHECKED, _BREAK, 42201, 42203, 42209),
-    response_model=None,
-)
-def check_all(
-    at: At,
-    subject: Subject,
-    given: Given,
-    verbose: Verbose = False,
-    normalize: Normalize = False,
-) -> Response:
-    """Whether registering a schema would be refused, by the rule of the subject."""
-    found = at.breaks(
-        subject, given.wanted().schema, at.state.versions(subject), normalize=normalize
-    )
-    return _checked(found, verbose=verbose)
-
-
-@router.post(
-    "/compatibility/subjects/{subject}/versions/{version}",
-    responses=described(_CHECKED, _BREAK, 40401, 40402, 42201, 42202, 42203, 42209),
-    response_model=None,
-)
-def check_one(
-    at: At,
-    subject: Subject,
-    version: Version,
-    given: Given,
-    verbose: Verbose = False,
-    normalize: Normalize = False,
-) -> Response:
-    """Whether a schema keeps the rule of the subject towards one version."""
-    if version is None:
-        earlier = at.state.versions(subject)[-1:]
-    else:
-        earlier = [known_version(at.state, subject, version)]
-    found = at.breaks(subject, given.wanted().schema, earlier, normalize=normalize)
-    return _checked(found, verbose=verbose)
-
-
-# -- the rest
-
-
-@router.get(
-    "/contexts", responses=described(answers.listed(answers.TEXT), ["."]), response_model=None
-)
-def contexts(offset: int = 0, limit: int = -1) -> Response:
-    """The one context there is: all subjects are in it."""
-    return Answer(cut(["."], max(0, offset), limit))
-
-
-@router.get("/", responses=described({"type": "object"}, {}), response_model=None)
-def root() -> Response:
-    """Nothing: some clients look here whether the registry answers."""
-    return Answer({})
-
-
 def _set(at: Registry, subject: str | None, given: RegistryConfig) -> Response:
     at.set_config(subject, given.changes())
     return Answer(given.model_dump(exclude_none=True))
-
-
-def _checked(found: list[str], *, verbose: bool) -> Response:
-    document: dict[str, Any] = {"is_compatible": not found}
-    if verbose:
-        document["messages"] = found
-    return Answer(document)
