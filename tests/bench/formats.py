@@ -31,7 +31,7 @@ from mainstem.schemas import wire
 from mainstem.schemas.model import Schema, SchemaType
 from mainstem.testing.registry import MemoryRegistry
 
-EVENTS = 1_000_000
+EVENTS = 600_000
 ROUNDS = 3
 _COLUMNS = "(user_id STRING, page STRING, country STRING, n BIGINT, at TIMESTAMP)"
 INPUTS = f"""
