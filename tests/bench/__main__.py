@@ -131,14 +131,13 @@ def _tables(folder: Path) -> None:
     import changing_tables
 
     project = _project(folder)
-    with Stack(project, parts={"broker"}) as stack:
+    out.print("over a table that changes 1,000 rows a second, on two cores")
+    with Stack(project, parts={"broker", "postgres"}) as stack:
         artifacts = spark_jars()
-        connection = Connection(stack.endpoints.bootstrap_servers)
         jars = [*artifacts.jars, artifacts.bare_fs]
-        table = Table("over a table that changes 1,000 rows a second", "measured", "goal")
-        for found in changing_tables.run(connection, jars, folder):
-            table.add_row(found.name, found.measured, found.goal)
-    out.print(table)
+        for found in changing_tables.run(stack.endpoints, jars, folder):
+            goal = f" (goal: {found.goal})" if found.goal else ""
+            out.print(f"  {found.name}: {found.measured}{goal}", highlight=False)
 
 
 def _stack(folder: Path, chosen: list[str]) -> None:
@@ -181,7 +180,7 @@ def _stack(folder: Path, chosen: list[str]) -> None:
 
 
 def _small(client: Client, connection: Connection) -> None:
-    found = small_flows.run(client, connection, os.getpid())
+    found = small_flows.run(client, connection, os.getpid(), out.print)
     table = Table("process", "cores", title=f"{small_flows.FLOWS} small flows over one stream")
     for name, cores in sorted(found.cores.items(), key=lambda item: -item[1]):
         if cores >= 0.005:

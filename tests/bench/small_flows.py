@@ -1,5 +1,9 @@
 """Many small flows over one stream: the cores that they take together, and how fresh they are.
 
+A platform runs for days, so what counts is how the flows run when they have run for a while: Java
+compiles for minutes, and flows move into a shared scan one after the other. So they are warmed up
+until the CPU time of two pieces in a row is nearly the same, or until a time limit.
+
 Freshness is that of the rows in the topics: how long after it was meant to be sent an event is seen
 by a reader of committed records. Of an aggregate, only rows with the newest event of a key count.
 """
@@ -8,7 +12,8 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from cpu import cpu_by_process
@@ -23,7 +28,11 @@ from mainstem.log.producer import Outgoing, Producer
 FLOWS = 30
 RATE = 500
 KEYS = 100
-WARM_UP_SECONDS = 60
+WARM_UP_SECONDS = (60, 300)
+"""The least and the most."""
+PIECE_SECONDS = 20
+STEADY = 0.05
+"""The difference of two pieces in a row that are nearly the same."""
 MEASURED_SECONDS = 60
 STEP_SECONDS = 0.1
 LATEST_SECONDS = 10
@@ -55,41 +64,28 @@ class Measured:
     """A second, of all flows."""
 
 
-def run(client: Client, connection: Connection, pid: int) -> Measured:
-    """Makes the flows, feeds them at a fixed rate, and drops them."""
+def run(
+    client: Client, connection: Connection, pid: int, say: Callable[[str], None] = print
+) -> Measured:
+    """Makes the flows, feeds them at a fixed rate, and drops them; says how far it is."""
     client.sql(INPUT)
     shapes = {f"small_{n}": SHAPES[n % len(SHAPES)] for n in range(FLOWS)}
     for n, (name, shape) in enumerate(shapes.items()):
         client.sql(shape.format(name=name, n=n))
     wait_until_running(client)
+    say(f"{FLOWS} flows run")
     admin = Admin(connection)
     reader = Reader(connection, {name: admin.end_offsets(name) for name in shapes})
-    producer = Producer(connection)
-    began = time.time()
-    counted_from = began + WARM_UP_SECONDS
-    until = counted_from + MEASURED_SECONDS
-    before: dict[str, float] = {}
-    batches = 0
-    ages: list[float] = []
-    number = 0
-    while (due := began + number * STEP_SECONDS) < until:
-        number += 1
-        if not before and due >= counted_from:
-            before, batches = cpu_by_process(pid), _batches(client)
-        at = datetime.fromtimestamp(due, UTC).isoformat()
-        some = [
-            Outgoing(
-                key=b"k%d" % (i % KEYS),
-                value=json.dumps({"k": f"k{i % KEYS}", "n": i, "sent": due, "at": at}).encode(),
-            )
-            for i in range(int(RATE * STEP_SECONDS))
-        ]
-        producer.send("small", some)
-        ages += _ages(reader, due + STEP_SECONDS, counted_from)
+    load = _Load(Producer(connection), reader, time.time())
+    _warm_up(load, pid, say)
+    before, batches = cpu_by_process(pid), _batches(client)
+    load.ages.clear()
+    load.counted_from = load.due
+    load.run(MEASURED_SECONDS)
     after = cpu_by_process(pid)
     done = _batches(client) - batches
-    ages += _ages(reader, until + LATEST_SECONDS, counted_from)
-    producer.close()
+    load.look(load.due + LATEST_SECONDS)
+    load.producer.close()
     reader.close()
     admin.close()
     for name, shape in shapes.items():
@@ -98,21 +94,62 @@ def run(client: Client, connection: Connection, pid: int) -> Measured:
     cores = {
         name: (used - before.get(name, 0.0)) / MEASURED_SECONDS for name, used in after.items()
     }
-    freshness = sorted(ages)[int(len(ages) * 0.95)] if ages else float("inf")
+    ages = sorted(load.ages)
+    freshness = ages[int(len(ages) * 0.95)] if ages else float("inf")
     return Measured(cores, freshness, done / MEASURED_SECONDS)
+
+
+def _warm_up(load: _Load, pid: int, say: Callable[[str], None]) -> None:
+    least, most = WARM_UP_SECONDS
+    last = float("inf")
+    for piece in range(1, most // PIECE_SECONDS + 1):
+        before = sum(cpu_by_process(pid).values())
+        load.run(PIECE_SECONDS)
+        cores = (sum(cpu_by_process(pid).values()) - before) / PIECE_SECONDS
+        say(f"warm-up, {piece * PIECE_SECONDS} s: {cores:.2f} cores")
+        if piece * PIECE_SECONDS >= least and abs(cores - last) <= STEADY * last:
+            return
+        last = cores
+
+
+@dataclass
+class _Load:
+    """Sends events at a fixed rate, and looks at what comes out meanwhile."""
+
+    producer: Producer
+    reader: Reader
+    due: float
+    """When the next events are to be sent."""
+    counted_from: float = 0.0
+    ages: list[float] = field(default_factory=list)
+    """How old events, sent since then, were when they were seen."""
+
+    def run(self, seconds: float) -> None:
+        """For so long."""
+        for _ in range(round(seconds / STEP_SECONDS)):
+            at = datetime.fromtimestamp(self.due, UTC).isoformat()
+            some = [
+                Outgoing(
+                    key=b"k%d" % (i % KEYS),
+                    value=json.dumps(
+                        {"k": f"k{i % KEYS}", "n": i, "sent": self.due, "at": at}
+                    ).encode(),
+                )
+                for i in range(int(RATE * STEP_SECONDS))
+            ]
+            self.producer.send("small", some)
+            self.due += STEP_SECONDS
+            self.look(self.due)
+
+    def look(self, until: float) -> None:
+        """At what is seen up to a moment; one look at least."""
+        left = 0.0
+        while left >= 0:
+            left = until - time.time()
+            records = self.reader.poll(5000, max(left, 0.01))
+            sent = (json.loads(record.value)["sent"] for record in records if record.value)
+            self.ages += [time.time() - at for at in sent if at >= self.counted_from]
 
 
 def _batches(client: Client) -> int:
     return sum(flow["batch_id"] or 0 for flow in client.status()["flows"])
-
-
-def _ages(reader: Reader, until: float, counted_from: float) -> list[float]:
-    """How old events are when they are seen, up to a moment; one look at least."""
-    ages: list[float] = []
-    left = 0.0
-    while left >= 0:
-        left = until - time.time()
-        records = reader.poll(5000, max(left, 0.01))
-        sent = (json.loads(record.value)["sent"] for record in records if record.value)
-        ages += [time.time() - at for at in sent if at >= counted_from]
-    return ages

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cpu import cpu_seconds
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -110,6 +111,7 @@ class Bench:
 
     def close(self) -> None:
         """Ends Spark."""
+        self.machinery.tables.close()
         self.machinery.spark.stop()
         self.admin.close()
 
@@ -148,38 +150,60 @@ class Bench:
     ) -> None:
         """The same query without Mainstem."""
         session = flow_session(self.machinery.spark, 2)
-        servers = {"kafka.bootstrap.servers": self.connection.servers}
         for source in inputs:
-            raw = (
-                session.readStream.format("kafka")
-                .options(**servers, subscribe=source.topic, startingOffsets="earliest")
-                .option("maxOffsetsPerTrigger", BATCH)
-                .load()
-            )
-            schema, options = row_schema(source), {}
-            if checked:
-                schema, options = schema.add("bad", "string"), {"columnNameOfCorruptRecord": "bad"}
-            parsed = F.from_json(F.col("value").cast("string"), schema, options)
-            rows = raw.select(parsed.alias("j")).select("j.*")
-            if checked:
-                rows = rows.filter("bad IS NULL").drop("bad")
+            rows = self.read_by_hand(session, source, checked=checked)
             rows.withWatermark("at", "10 seconds").createOrReplaceTempView(source.name)
+        mode = output_mode(definition)
+        self.write_by_hand(session, definition, mode, availableNow=True).awaitTermination()
+
+    def read_by_hand(
+        self, session: SparkSession, source: Definition, *, checked: bool
+    ) -> DataFrame:
+        """A stream's rows, read and parsed without Mainstem."""
+        raw = (
+            session.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", self.connection.servers)
+            .options(subscribe=source.topic, startingOffsets="earliest")
+            .option("maxOffsetsPerTrigger", BATCH)
+            .load()
+        )
+        schema, options = row_schema(source), {}
+        if checked:
+            schema, options = schema.add("bad", "string"), {"columnNameOfCorruptRecord": "bad"}
+        parsed = F.from_json(F.col("value").cast("string"), schema, options)
+        rows = raw.select(parsed.alias("j")).select("j.*")
+        return rows.filter("bad IS NULL").drop("bad") if checked else rows
+
+    def write_by_hand(
+        self, session: SparkSession, definition: Definition, mode: str, **trigger: Any
+    ) -> StreamingQuery:
+        """The query over the session's views as a stream into Spark's own Kafka sink."""
+        return (
+            self.records_by_hand(session, definition)
+            .writeStream.format("kafka")
+            .options(**self.sink_by_hand(definition), checkpointLocation=self.fresh())
+            .outputMode(mode)
+            .trigger(**trigger)
+            .start()
+        )
+
+    def records_by_hand(self, session: SparkSession, definition: Definition) -> DataFrame:
+        """Keys and values of the query's rows."""
         assert definition.query is not None
         keyed = [F.col(name) for name in definition.key]
         key = F.to_json(F.struct(*keyed)) if len(keyed) > 1 else keyed[0].cast("string")
-        query = (
-            session.sql(definition.query.text)
-            .select(key.alias("key"), F.to_json(F.struct("*")).alias("value"))
-            .writeStream.format("kafka")
-            .options(**servers, topic=definition.topic, checkpointLocation=self.fresh())
-            .option("kafka.linger.ms", "20")
-            .option("kafka.batch.size", "262144")
-            .option("kafka.compression.type", "lz4")
-            .outputMode(output_mode(definition))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
+        rows = session.sql(definition.query.text)
+        return rows.select(key.alias("key"), F.to_json(F.struct("*")).alias("value"))
+
+    def sink_by_hand(self, definition: Definition) -> dict[str, str]:
+        """Options of Spark's Kafka sink."""
+        return {
+            "kafka.bootstrap.servers": self.connection.servers,
+            "topic": definition.topic,
+            "kafka.linger.ms": "20",
+            "kafka.batch.size": "262144",
+            "kafka.compression.type": "lz4",
+        }
 
     def fresh(self) -> str:
         """An empty folder."""

@@ -15,16 +15,30 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.faults.flows import (
+    COPIED,
+    FLOWS,
+    FULL,
+    KILLS,
+    READS,
+    SUMMARY,
+    TOTALS,
+    make_project,
+    minutes_of,
+    pairs_of,
+    row_of,
+    summary_of,
+    tens_of,
+    totals_of,
+)
 
 from mainstem.cli.client import Client
 from mainstem.cli.pipeline import definition_files, wait_for_flows
-from mainstem.config import Project, load_project
+from mainstem.config import Project
 from mainstem.engine.writer import SMALL_BATCH
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
@@ -42,74 +56,7 @@ from mainstem.testing.faults import Arrivals, BatchLog, Death, Faults, faulty_st
 from mainstem.testing.load import Load, Numbered
 from mainstem.testing.waiting import eventually
 
-KILLS = int(os.environ.get("MAINSTEM_KILLS", "8"))
-FULL = KILLS >= 30
-
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
-
-PIPELINE = """
-CREATE STREAM numbers (k STRING, seq BIGINT, id STRING)
-  WITH (key = 'k', event_time = 'timestamp_seconds(1767225600 + seq)', watermark = '12 hours');
-CREATE STREAM copied AS SELECT k, seq, id FROM numbers;
-CREATE TABLE totals AS
-  SELECT k, count(*) AS n, sum(seq) AS total, max(seq) AS last FROM numbers GROUP BY k;
-CREATE TABLE minutes AS
-  SELECT k, window.start AS minute, count(*) AS n, sum(seq) AS total, max(seq) AS last
-  FROM numbers GROUP BY k, window(_event_time, '1 minute');
-CREATE STREAM paired AS
-  SELECT a.k, a.seq, a.id, b.id AS later FROM numbers a JOIN numbers b
-    ON a.k = b.k AND a.seq + 40 = b.seq
-    AND b._event_time BETWEEN a._event_time AND a._event_time + INTERVAL 1 MINUTE
-  WHERE a.seq % 10 = 0 AND b.seq % 10 = 0;
-CREATE TABLE labels (k STRING PRIMARY KEY, label STRING);
-CREATE STREAM joined AS
-  SELECT n.k, n.seq, n.id, l.label FROM numbers n LEFT JOIN labels l ON n.k = l.k;
-CREATE TABLE summary AS
-  SELECT right(k, 1) AS digit, count(*) AS n, sum(total) AS total, max(last) AS last
-  FROM totals GROUP BY right(k, 1);
-"""
-FUNCTIONS = """
-from dataclasses import dataclass
-from mainstem import State, stateful
-
-@dataclass
-class Numbered:
-    k: str
-    seq: int
-    id: str
-
-@dataclass
-class Sum:
-    n: int
-    total: int
-
-@dataclass
-class Counted:
-    k: str
-    seq: int
-    id: str
-    n: int
-    total: int
-
-@stateful(stream="numbers", key="k")
-def counted(number: Numbered, state: State[Sum]) -> list[Counted]:
-    kept = state.value = state.value or Sum(0, 0)
-    kept.n += 1
-    kept.total += number.seq
-    return [Counted(number.k, number.seq, number.id, kept.n, kept.total)]
-"""
-COPIED, TOTALS, JOINED, SUMMARY = "copied.1", "totals.1", "joined.1", "summary.1"
-COUNTED, MINUTES, PAIRED = "counted.1", "minutes.1", "paired.1"
-FLOWS = (COPIED, TOTALS, JOINED, COUNTED, MINUTES, PAIRED)
-READS = {
-    "copied": "numbers",
-    "minutes": "numbers",
-    "paired": "numbers",
-    "joined": "numbers",
-    "counted": "numbers",
-    "totals": "numbers",
-    "summary": "totals",
-}
 
 # All steps of the writer. The first of a row hits a fresh batch, each other one the replay of that
 # same batch. Behind a commit, no step that writes is passed again.
@@ -144,6 +91,7 @@ class World:
     chance: random.Random
     numbers: CommittedTopic[Numbered]
     copied: CommittedTopic[Numbered]
+    beside: CommittedTopic[Numbered]
     joined: CommittedTopic[Numbered]
     counted: CommittedTopic[Numbered]
     paired: CommittedTopic[Numbered]
@@ -151,6 +99,9 @@ class World:
     totals: CommittedTopic[Any]
     summary: CommittedTopic[Any]
     sums: CommittedTopic[Any]
+    tens: CommittedTopic[Any]
+    mirrored: CommittedTopic[Numbered]
+    tally: CommittedTopic[Any]
     kills: dict[str, int] = field(default_factory=dict)
     recoveries: dict[str, list[float]] = field(default_factory=dict)
     checks: list[str] = field(default_factory=list)
@@ -172,6 +123,18 @@ class World:
         self.wait_for_batches(flow, 1)
         log = self.batches(flow)
         eventually(lambda: log.size(log.begun()) < SMALL_BATCH / 4, 180, what=f"{flow} keeps up")
+
+    def wait_until_shared(self, flow: str) -> None:
+        """Until the flow shares the scan of its stream, so that its next batch is a shared one."""
+
+        def shared() -> bool:
+            try:
+                flows = self.client.status()["flows"]
+            except MainstemError:
+                return False
+            return any(f["shared"] for f in flows if flow == f"{f['flow']}.{f['generation']}")
+
+        eventually(shared, 180, what=f"{flow} shares")
 
     def a_moment(self, longest: float = 1.2) -> None:
         """Some time, so that what follows hits whatever is under way: here, time is the input."""
@@ -228,6 +191,7 @@ def world(
             random.Random(seed),
             CommittedTopic(connection, "numbers", numbered),
             CommittedTopic(connection, "copied", numbered),
+            CommittedTopic(connection, "beside", numbered),
             CommittedTopic(connection, "joined", numbered),
             CommittedTopic(connection, "counted", numbered),
             CommittedTopic(connection, "paired", numbered),
@@ -235,6 +199,9 @@ def world(
             CommittedTopic(connection, "totals", change),
             CommittedTopic(connection, "summary", change),
             CommittedTopic(connection, "counted", change),
+            CommittedTopic(connection, "tens", change),
+            CommittedTopic(connection, "mirrored", numbered),
+            CommittedTopic(connection, "tally", change),
         )
         yield world
         world.arrivals.close()
@@ -251,15 +218,6 @@ def world(
         )
 
 
-def make_project(folder: Path) -> Project:
-    (folder / "mainstem.toml").write_text('name = "faults"\n[kafka]\npartitions = 4\n')
-    (folder / "pipeline").mkdir()
-    (folder / "pipeline" / "all.sql").write_text(PIPELINE)
-    (folder / "functions").mkdir()
-    (folder / "functions" / "all.py").write_text(FUNCTIONS)
-    return load_project(folder)
-
-
 # -- the check
 
 
@@ -271,7 +229,7 @@ def check(world: World, scenario: str) -> None:
     totals = totals_of(source)
     summary = summary_of(totals)
     problems = check_input(sent, source)
-    for copy in (world.copied, world.joined, world.counted):
+    for copy in (world.copied, world.beside, world.joined, world.counted):
         problems += check_copy(sent, source, copy.look())
     for name, key, topic, expected in (
         ("totals", "k", world.totals, totals),
@@ -290,6 +248,15 @@ def check(world: World, scenario: str) -> None:
     sums = {row["k"]: (row["n"], row["total"]) for row in fold(world.sums.look()).values()}
     expected_sums = {k: (n, total) for k, (n, total, _) in totals.items()}
     problems += check_rows("the state of counted", expected_sums, sums)
+    if FULL:
+        problems += check_copy(sent, source, world.mirrored.look())
+        tally = {row["k"]: row_of(row) for row in fold(world.tally.look()).values()}
+        problems += check_rows("the topic of tally", totals, tally)
+        windows = [row for _, row in chain.from_iterable(world.tens.look().values())]
+        tens = {(row["k"], row["first"]): row_of(row) for row in windows}
+        problems += check_rows("the topic of tens", tens_of(source), tens)
+        if len(windows) != len(tens):
+            problems.append(f"{len(windows) - len(tens)} windows twice in tens")
     status = world.client.status()
     if status["quarantine"]["records"]:
         problems.append(f"quarantined: {status['quarantine']}")
@@ -320,43 +287,6 @@ def drained(world: World) -> bool:
 
 def by_partition(offsets: dict[Any, int]) -> dict[int, int]:
     return {int(partition): offset for partition, offset in offsets.items()}
-
-
-def totals_of(source: dict[int, list[Numbered]]) -> dict[str, tuple[int, int, int]]:
-    totals: dict[str, tuple[int, int, int]] = {}
-    for records in source.values():
-        for record in records:
-            n, total, last = totals.get(record.k, (0, 0, -1))
-            totals[record.k] = (n + 1, total + record.seq, max(last, record.seq))
-    return totals
-
-
-def minutes_of(source: dict[int, list[Numbered]]) -> dict[tuple[str, str], tuple[int, int, int]]:
-    minutes: dict[tuple[str, str], tuple[int, int, int]] = {}
-    for record in chain.from_iterable(source.values()):
-        start = datetime.fromtimestamp(1767225600 + record.seq // 60 * 60, UTC)
-        place = record.k, f"{start:%Y-%m-%dT%H:%M:%S.%fZ}"
-        n, total, last = minutes.get(place, (0, 0, -1))
-        minutes[place] = (n + 1, total + record.seq, max(last, record.seq))
-    return minutes
-
-
-def pairs_of(source: dict[int, list[Numbered]]) -> dict[str, int]:
-    """Once each record that has a partner."""
-    there = {(record.k, record.seq): record.id for record in chain.from_iterable(source.values())}
-    return {name: 1 for (k, seq), name in there.items() if seq % 10 == 0 and (k, seq + 40) in there}
-
-
-def summary_of(totals: dict[str, tuple[int, int, int]]) -> dict[str, tuple[int, int, int]]:
-    summary: dict[str, tuple[int, int, int]] = {}
-    for k, (_, total, last) in totals.items():
-        n, sum_, highest = summary.get(k[-1], (0, 0, -1))
-        summary[k[-1]] = (n + 1, sum_ + total, max(highest, last))
-    return summary
-
-
-def row_of(row: dict[str, Any]) -> tuple[int, int, int]:
-    return row["n"], row["total"], row["last"]
 
 
 # -- the disasters
@@ -396,6 +326,8 @@ def strike_small_batch(world: World, flow: str, steps: tuple[str, ...]) -> Death
     if FULL:
         world.await_output(kill_at_random(world, 8))
     world.wait_for_small_batches(flow)
+    if flow == COPIED:
+        world.wait_until_shared(flow)
     return strike_in_a_row(world, flow, steps, "*", large=False)
 
 

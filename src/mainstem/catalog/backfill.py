@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mainstem.catalog.entry import Backfill, BackfillState, Entry
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, Kind, Lane
+from mainstem.definitions.state import keeps_state, streams_in_order
 from mainstem.errors import MainstemError
-from mainstem.vocabulary import BACKFILL_PREFIX
+from mainstem.vocabulary import BACKFILL_PREFIX, Offsets
 
 EARLIEST = "earliest"
 BEGINNING = "beginning"
 HANDING_OVER = "handing over"
 """The state of a backfill that is done, as long as the table has yet to go on with it."""
+
+
+def check(entry: Entry, inputs: Sequence[Definition], start: str = EARLIEST) -> None:
+    """Refuses a backfill where there can be none, or while another one is on its way."""
+    reason = _obstacle(entry, inputs, start)
+    if reason is not None:
+        raise MainstemError("BACKFILL_NOT_POSSIBLE", name=entry.name, reason=reason)
+    if entry.backfill is not None and entry.backfill.active:
+        raise MainstemError("BACKFILL_ON_ITS_WAY", name=entry.name)
 
 
 def begun(
@@ -24,15 +34,16 @@ def begun(
     since: str = BEGINNING,
     start: str = EARLIEST,
     rate: int | None = None,
+    end: str | None = None,
 ) -> Entry:
-    """The entry with a backfill of it on its way; refused where its result cannot be replaced."""
-    reason = _obstacle(entry, inputs, start)
-    if reason is not None:
-        raise MainstemError("BACKFILL_NOT_POSSIBLE", name=entry.name, reason=reason)
-    if entry.backfill is not None and entry.backfill.active:
-        raise MainstemError("BACKFILL_ON_ITS_WAY", name=entry.name)
-    generation = entry.newest_generation + 1
-    return replace(entry, backfill=Backfill(generation, since, start, rate))
+    """The entry with a backfill of it on its way; refused where there can be none.
+
+    That of a stream has an `end`. From now on its records count as taken, whatever becomes of it.
+    """
+    check(entry, inputs, start)
+    assert (end is not None) is (entry.definition.kind is Kind.STREAM)
+    backfill = Backfill(entry.newest_generation + 1, since, start, rate, end=end)
+    return replace(entry, backfill=backfill, reaches=entry.reaches if end is None else start)
 
 
 def turned(entry: Entry, state: BackfillState, rate: int | None = None) -> Entry:
@@ -56,14 +67,26 @@ def handed_over(entry: Entry) -> Entry:
     )
 
 
-def beside(entry: Entry, partitions: int) -> Entry:
-    """The entry as its backfill runs: the same text, to a topic of its own, from its own start."""
+def appended(entry: Entry) -> Entry:
+    """The entry of a stream that has all which its backfill had to add."""
     backfill = entry.backfill
     assert backfill is not None
+    return replace(entry, backfill=replace(backfill, state=BackfillState.DONE))
+
+
+def beside(entry: Entry, partitions: int) -> Entry:
+    """The entry as its backfill runs: the same text, from its own start.
+
+    That of a table has a topic of its own; that of a stream adds to the stream's, and ends.
+    """
+    backfill = entry.backfill
+    assert backfill is not None
+    topic = entry.definition.topic
     definition = replace(
         entry.definition,
-        topic=topic_beside(entry.definition.topic, backfill.generation),
+        topic=topic_beside(topic, backfill.generation) if backfill.end is None else topic,
         start=backfill.start,
+        until=backfill.end,
         partitions=partitions,
     )
     return replace(
@@ -81,18 +104,62 @@ def topic_beside(topic: str, generation: int) -> str:
     return f"{BACKFILL_PREFIX}{topic}.{generation}"
 
 
+def unread(
+    wanted: Mapping[str, Offsets], begins: Mapping[str, Offsets], taken: Mapping[str, Offsets]
+) -> tuple[dict[str, dict[int, int]], dict[str, dict[int, int]]]:
+    """Start and end of the records from a place on that a stream has not been made of, if any.
+
+    All are by topic and partition. `begins` is where the log begins, `taken` where the records
+    begin that the stream was made of; a flow reads a partition that came later from its beginning.
+    """
+    start: dict[str, dict[int, int]] = {}
+    end: dict[str, dict[int, int]] = {}
+    for topic, at in begins.items():
+        end[topic] = {p: max(o, taken.get(topic, {}).get(p, o)) for p, o in at.items()}
+        start[topic] = {
+            p: min(max(o, wanted.get(topic, {}).get(p, o)), end[topic][p]) for p, o in at.items()
+        }
+    return start, end
+
+
+def records_between(start: Mapping[str, Offsets], end: Mapping[str, Offsets]) -> int:
+    """How many records there are from one place to another, by topic and partition."""
+    return sum(
+        max(0, offset - start.get(topic, {}).get(partition, 0))
+        for topic, at in end.items()
+        for partition, offset in at.items()
+    )
+
+
 def _obstacle(entry: Entry, inputs: Sequence[Definition], start: str) -> str | None:
     definition = entry.definition
     if not definition.derived:
         return "no flow makes it"
-    if definition.kind is Kind.STREAM:
-        return "it is a stream: what its readers have read of it cannot be taken back"
     if definition.made_by is not None:
         return "a Python function makes it record by record, with effects or a state of its own"
     if flow_kind(inputs) is FlowKind.TABLE:
+        if definition.kind is Kind.STREAM:
+            return "it tells of changes to tables, and those before its first are not in the log"
         return "it reads tables only, so it always is what the query says of them"
     if definition.lane is Lane.REAL_TIME:
         return "it runs in real time"
     if start != EARLIEST and any(source.pattern is not None for source in inputs):
         return "it reads a wildcard stream, which can only be read from its beginning"
+    return _obstacle_of_stream(entry, inputs) if definition.kind is Kind.STREAM else None
+
+
+def _obstacle_of_stream(entry: Entry, inputs: Sequence[Definition]) -> str | None:
+    """Why older records cannot be added to a stream: what was written of it stays as it is."""
+    definition = entry.definition
+    if keeps_state(definition, inputs):
+        return (
+            "it is a stream whose rows come of several records, and what was written of it without"
+            " the older ones cannot be taken back"
+        )
+    if any(source.pattern is not None for source in inputs):
+        return "it is a stream over a wildcard stream, whose topics come and go"
+    streams = streams_in_order(definition, inputs)
+    twice = next((name for name in streams if streams.count(name) > 1), None)
+    if twice is not None:
+        return f"it is a stream that reads {twice} twice, from places that need not be the same"
     return None

@@ -284,7 +284,9 @@ class _Planner:
         if restarted or self._must_rebuild(old, definition, inputs):
             self.restarted.add(name)
             generation = before.newest_generation + 1
-            entry = replace(entry, generation=generation, continues=None, backfill=None)
+            entry = replace(
+                entry, generation=generation, continues=None, backfill=None, reaches=None
+            )
             replay = self._replay(definition, inputs)
             self.steps.append(Rebuild(entry, before, "; ".join(why), replay))
         else:

@@ -30,10 +30,12 @@ class BackfillState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """A table's result that is computed anew from history, beside the one that is served."""
+    """The text of a flow once more over history: beside a table's result, to replace it; or, for a
+    stream, over what lies before the records that its flow has read, to be added to it.
+    """
 
     generation: int
-    """The table's, when it is done."""
+    """The table's, when it is done; for a stream, that of nothing else."""
     since: str
     """From where on, in words: `beginning`, a time, or `offsets`."""
     start: str
@@ -41,6 +43,8 @@ class Backfill:
     rate: int | None = None
     """Most records a second; None: as many as can be."""
     state: BackfillState = BackfillState.RUNNING
+    end: str | None = None
+    """For a stream: where it ends, by topic and partition as JSON; None: with the live flow."""
 
     @property
     def active(self) -> bool:
@@ -66,6 +70,9 @@ class Entry:
     """The generation whose topic and view this one took over, by a backfill; None: it had none."""
     backfill: Backfill | None = None
     """The last backfill, on its way or ended."""
+    reaches: str | None = None
+    """From where on backfills of a stream have taken the records of its inputs, by topic and
+    partition as JSON; None: there was none, so it is where its flow began."""
 
     @property
     def name(self) -> str:

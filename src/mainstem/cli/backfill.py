@@ -1,4 +1,4 @@
-"""`mainstem backfill`: a table computed anew from history, while it is served as it is."""
+"""`mainstem backfill`: a table computed anew from history, or a stream given its older part."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ backfill = typer.Typer(
             "mainstem backfill start visits      compute it anew from the beginning",
             "mainstem backfill list              how far it is",
         ),
-        "Compute a table anew from history; it is served as it is until the new result is there.",
+        "Compute a table anew from history, which is served as it is until the new result is there;"
+        " or add to a stream what its flow did not read, because it began later.",
     ),
-    short_help="Compute a table anew from history, while it is served.",
+    short_help="Compute a table anew from history, or add its older part to a stream.",
     no_args_is_help=True,
 )
 app.add_typer(backfill, name="backfill")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A table that a flow makes of streams.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A table or stream over streams.")]
 Rate = Annotated[
     int | None, typer.Option("--rate", metavar="N", min=1, help="At most N records a second.")
 ]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait until the table has the new result.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until it is done.")]
 _COLUMNS = (
     "name", "state", "since", "rate", "records_done", "records_total", "records_per_second",
     "eta_seconds",
@@ -69,22 +70,24 @@ def start(
         bool, typer.Option("--dry-run", help="Only say what would be read.")
     ] = False,
 ) -> None:
-    """Begin to compute a table anew.
+    """Begin to compute a table anew, or to add older records to a stream.
 
-    It goes on by itself after any crash. What older records alone have brought into the table is
-    not in the new result: that is asked for first.
+    It goes on by itself after any crash. What older records alone have brought into a table is not
+    in the new result: that is asked for first.
     """
     request: dict[str, Any] = {"since": _place(since), "rate": rate}
     told = session.client.start_backfill(name, {**request, "dry_run": True})
     if not dry_run:
-        if not told["whole"]:
+        if not told["whole"] and not told["appends"]:
             losses = f"drop from {told['name']} what older records alone have brought into it"
             confirm_losses([losses], yes=yes)
         told = session.client.start_backfill(name, request)
     columns = ("name", "since", "rate", "records")
     if session.form() is Format.TABLE:
         verb = "would read" if dry_run else "reads"
-        session.say(f"{told['name']}: {verb} {told['records']:,} records, from {told['since']}")
+        older = "older " if told["appends"] else ""
+        records = f"{told['records']:,} {older}records, from {told['since']}"
+        session.say(f"{told['name']}: {verb} {records}")
     else:
         write(session.form(), columns, [[told[c] for c in columns]], document=told)
     if wait and not dry_run:
@@ -99,7 +102,7 @@ def start(
 def list_backfills(
     session: Session,
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Only that of this table.")
+        str | None, typer.Argument(metavar="NAME", help="Only that of this one.")
     ] = None,
 ) -> None:
     """Show backfills: records done and left, speed, and the time it will take."""
@@ -130,19 +133,29 @@ def resume(session: Session, name: Name, rate: Rate = None) -> None:
 
 
 @command(backfill, examples=("mainstem backfill cancel visits",), data=False)
-def cancel(session: Session, name: Name) -> None:
-    """Give a backfill up; the table stays as it is."""
+def cancel(
+    session: Session,
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Give a backfill up.
+
+    A table stays as it is. A stream keeps what was added to it, and never gets the rest: that is
+    asked for first.
+    """
+    if session.client.backfill(name)["appends"]:
+        confirm_losses([f"give up what has not been added to {name} yet"], yes=yes)
     told = session.client.cancel_backfill(name)
     session.say(f"backfill of {told['name']} cancelled")
 
 
 def wait_for(session: Session, name: str) -> None:
-    """Return when the table has the result of its backfill; tell how far it is meanwhile."""
+    """Return when the result of a backfill is there; tell how far it is meanwhile."""
     said = time.monotonic()
     while True:
         told = session.client.backfill(name)
         if told["state"] == "done":
-            session.say(f"{name} has the new result")
+            session.say(f"{name} has {'all of it' if told['appends'] else 'the new result'}")
             return
         if told["state"] == "cancelled":
             raise MainstemError("BACKFILL_ENDED", name=name, state="cancelled")

@@ -152,15 +152,15 @@ class Client:
         return self._call("POST", f"/v1/objects/{quote(name, safe='')}/resume")
 
     def backfills(self) -> list[dict[str, Any]]:
-        """The last backfill of each table that had one."""
+        """The last backfill of each table or stream that had one."""
         return list(self._call("GET", "/v1/backfills")["backfills"])
 
     def backfill(self, name: str) -> dict[str, Any]:
-        """The last backfill of a table."""
+        """The last backfill of a table or stream."""
         return self._call("GET", f"/v1/backfills/{quote(name, safe='')}")
 
     def start_backfill(self, name: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Compute a table anew."""
+        """Compute a table anew, or add older records to a stream."""
         return self._call("POST", f"/v1/backfills/{quote(name, safe='')}", json=dict(request))
 
     def turn_backfill(

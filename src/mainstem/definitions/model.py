@@ -237,6 +237,9 @@ class Definition:
     """Least time between two micro-batches, such as `1 second`; None: the default."""
     start: str = "earliest"
     """Where a new flow begins in its inputs: `earliest` or `latest`."""
+    until: str | None = None
+    """Offsets before which a flow leaves off, by topic and partition as JSON; None: it goes on.
+    Nobody writes that down: it is so for the backfill of a stream."""
     final: bool = False
     """EMIT FINAL: a row is written once, when its window closes; else at every change."""
     deduplicate: tuple[str, ...] = ()

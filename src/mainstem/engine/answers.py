@@ -7,7 +7,7 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,6 +72,7 @@ class Answers:
         admin: Admin,
         ledger: Ledger,
         formats: Formats,
+        is_live: Callable[[str], bool] = lambda flow: True,
     ) -> None:
         self._spark = spark
         self._connection = connection
@@ -79,6 +80,8 @@ class Answers:
         self._admin = admin
         self._ledger = ledger
         self._formats = formats
+        self._is_live = is_live
+        """Tells whether a flow is the one that writes its table; without a catalog, each is."""
 
     def __call__(self, kind: str, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """The reply to one request, in chunks."""
@@ -174,7 +177,8 @@ class Answers:
                 how = _EACH_CHANGE
             elif kind is FlowKind.TABLE:
                 how = _refreshed(resolve(definition, columns_of(rows), inputs), inputs)
-            reasons = [_WHOLE_BATCH, how, f"cannot run in real time: {_NOT_REAL_TIME}"]
+            once = _EXACTLY_ONCE if kind is FlowKind.ENRICH else _WHOLE_BATCH
+            reasons = [once, how, f"cannot run in real time: {_NOT_REAL_TIME}"]
         elif definition.lane is Lane.REAL_TIME:
             reasons = ["latency = 'realtime' was asked for", promise(definition)]
         else:
@@ -225,7 +229,7 @@ class Answers:
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         session = flow_session(self._spark, self._settings.shuffle_partitions)
         parts = (session, self._connection, self._admin, self._ledger, self._formats)
-        return apply_late(*parts, payload["flow"], definition, inputs)
+        return apply_late(*parts, payload["flow"], definition, inputs, self._is_live)
 
     def _history(self, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
         query = _QUERY.validate_python(payload["query"])

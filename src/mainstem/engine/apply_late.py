@@ -1,7 +1,9 @@
 """APPLY LATE: the windows that late records missed, computed again from the log.
 
 1. Take the transactional id of corrections of the table. That ends an older one that hangs, and
-   the flow takes the same id before it empties a table that is rebuilt. Crash: nothing was written.
+   the flow takes the same id before it empties a table that is rebuilt. Then look whether the flow
+   is still the table's: what was asked for another one, or while a backfill is being taken over,
+   is refused. Crash: nothing was written.
 2. Read which windows wait in the ledger, and compute their groups from the input's log. A window
    is there because it was closed before the record came: the flow has let go of it, and writes no
    row of it any more. Crash: nothing was written.
@@ -12,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -56,11 +58,17 @@ def apply_late(
     flow: str,
     definition: Definition,
     inputs: list[Definition],
+    is_live: Callable[[str], bool],
 ) -> dict[str, Any]:
-    """Corrects a table; says how many records, windows and rows that were."""
+    """Corrects a table; says how many records, windows and rows that were.
+
+    `is_live` tells whether a flow is the one that writes its table now.
+    """
     queries = _queries(definition, inputs)
     producer = TransactionalProducer(connection, corrections_of(definition.name))
     try:
+        if not is_live(flow):
+            raise MainstemError("TABLE_BEGINS_ANEW", name=definition.name)
         ledger.refresh()
         waiting = ledger.of(flow)
         if not waiting.entries:
@@ -137,10 +145,10 @@ def _range(
     since = 0 if allowed is None else max(0, moment - allowed)
     start: dict[str, Offsets] = {}
     for topic in admin.topics_of(source):
-        begin = admin.begin_offsets(topic)
         start[topic] = admin.offsets_at(topic, since)
+        begin = admin.begin_offsets(topic)  # behind that: the log may let go of more meanwhile
         for partition, offset in start[topic].items():
-            if 0 < begin[partition] == offset:
+            if 0 < begin[partition] >= offset:
                 raise MainstemError(
                     "LATE_LOG_INCOMPLETE", topic=topic, partition=partition, window=first
                 )

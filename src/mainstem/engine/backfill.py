@@ -1,7 +1,8 @@
-"""A backfill: a table's flow once more, from history, beside the one that is live.
+"""A backfill: a flow once more, over history, beside the one that is live.
 
-It is an ordinary flow, exactly once, with a checkpoint, commit tokens and a topic of its own. So it
-goes on where it was after a crash, and can be paused. What happens, and what a crash means:
+It is an ordinary flow, exactly once, with a checkpoint and commit tokens of its own. So it goes on
+where it was after a crash, and can be paused. What happens for a table, which has a topic beside
+it, and what a crash means:
 
 1. It reads from its start, at its rate, until it is within a batch of the end. Crash: it goes on
    from its checkpoint.
@@ -11,6 +12,18 @@ goes on where it was after a crash, and can be paused. What happens, and what a 
    as after 2. Crash behind: the engine reads it in the catalog.
 4. Both flows stop. The flow of the new generation takes over (`take_over`) and starts from the
    backfill's checkpoint: at the very record where the backfill was held.
+
+For a stream, the records before those with which the live flow began are added to its own topic:
+
+1. It reads from its start, at its rate; records from its end on it leaves out. Crash: it goes on
+   from its checkpoint.
+2. When it is past its end in all partitions, it is held behind a whole batch. Crash: it goes on, is
+   past its end, and is held again.
+3. The catalog says that it is done. Crash before: as after 2. Crash behind: its checkpoint is left,
+   and goes when the live flow starts.
+
+Which records are whose is fixed before the first is read: the live flow began at the end of the
+backfill. What the catalog takes for read goes down to its start as soon as it is asked for.
 """
 
 from __future__ import annotations
@@ -20,12 +33,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mainstem.catalog.backfill import EARLIEST, beside
+from mainstem.catalog.backfill import EARLIEST, beside, records_between
 from mainstem.catalog.entry import Entry
 from mainstem.catalog.plan import topic_need
 from mainstem.definitions.model import Definition, Kind
 from mainstem.engine.flow import Flow, FlowServices
+from mainstem.engine.status import offsets_from, offsets_in
 from mainstem.engine.take_over import backfill_group
+from mainstem.vocabulary import Offsets
 
 _UNPACED = "0 seconds"
 
@@ -42,6 +57,22 @@ def pace(rate: int | None, most: int, streams: int, partitions: int) -> tuple[in
     if each > most:
         seconds, each = most * streams / rate, most
     return max(1, each), f"{max(1, round(seconds * 1000))} milliseconds"
+
+
+def place_now(start: str, begins: Mapping[str, Offsets]) -> str:
+    """Where a flow that has not begun yet begins, in the log as it is now.
+
+    Since it was asked for, records may have gone by age, and partitions may have come: Spark wants
+    offsets that are there, for all of them. Once it has begun, its checkpoint counts.
+    """
+    if start == EARLIEST:
+        return start
+    wanted = offsets_in(start)
+    found = {
+        topic: {str(p): max(o, wanted.get(topic, {}).get(p, o)) for p, o in at.items()}
+        for topic, at in begins.items()
+    }
+    return json.dumps(found)
 
 
 class BackfillFlow(Flow):
@@ -63,9 +94,13 @@ class BackfillFlow(Flow):
         settings = services.settings.model_copy(update={"max_records_per_batch": each})
         info = admin.topic(entry.definition.topic)
         staged = beside(entry, 1 if info is None else info.partitions)
-        staged = replace(staged, definition=replace(staged.definition, trigger=trigger))
+        start = place_now(self.backfill.start, admin.all_begin_offsets(topics))
+        staged = replace(
+            staged, definition=replace(staged.definition, trigger=trigger, start=start)
+        )
         super().__init__(staged, inputs, replace(services, settings=settings))
         self.group = backfill_group(staged)
+        self._end = offsets_in(self.backfill.end)
         self._first: dict[str, Mapping[int, int]] = {}
         self._seen: tuple[float, int] | None = None
 
@@ -74,6 +109,11 @@ class BackfillFlow(Flow):
         """True when no more than a batch is left."""
         lag = self.status.lag_records
         return self.running and lag is not None and lag <= self._batch
+
+    @property
+    def finished(self) -> bool:
+        """True when it has an end, and has read all that lies before."""
+        return self.running and bool(self._end) and self._left() == 0
 
     def has_reached(self, positions: Mapping[str, Mapping[str, int]]) -> bool:
         """True when it has read all that another flow has."""
@@ -86,7 +126,7 @@ class BackfillFlow(Flow):
 
     def progress(self) -> dict[str, Any]:
         """How far it is, for the status of the table."""
-        done, left = self._done(), self.status.lag_records
+        done, left = self._done(), self._left()
         speed = self._speed(done)
         return {
             "state": self.status.state.value,
@@ -103,7 +143,8 @@ class BackfillFlow(Flow):
     def discard(self) -> None:
         """Clears away what it has computed, when it has stopped and nobody takes it over."""
         services = self._services
-        services.admin.delete_topic(self.entry.definition.topic)
+        if not self._end:
+            services.admin.delete_topic(self.entry.definition.topic)
         services.checkpoints.delete(self.checkpoint)
         services.in_background(lambda: services.admin.delete_group(self.group))
 
@@ -113,14 +154,36 @@ class BackfillFlow(Flow):
 
     def _take_up_position(self) -> None:
         super()._take_up_position()
-        if self.backfill.start != EARLIEST:
-            for topic, at in json.loads(self.backfill.start).items():
+        # the group may be a batch behind, and without news Spark does not say where it is
+        for topic, at in self._services.checkpoints.end(self.checkpoint).items():
+            self.status.positions[topic] = {str(p): o for p, o in at.items()}
+        start = self.entry.definition.start
+        if start != EARLIEST:
+            for topic, at in json.loads(start).items():
                 self.status.positions.setdefault(topic, dict(at))
+
+    def _report(
+        self,
+        source: Definition,
+        start: Mapping[str, Offsets],
+        end: Mapping[str, Offsets],
+        bad: int | None,
+    ) -> None:
+        # records from its end on are left out before anybody looks whether they are bad
+        super()._report(source, start, end, None if self._end else bad)
+
+    def _left(self) -> int | None:
+        """How many records it has yet to read; None: that is not known."""
+        if not self._end:
+            return self.status.lag_records
+        return records_between(offsets_from(self.status.positions), self._end)
 
     def _done(self) -> int:
         if not self._first:
             self._first = self._services.checkpoints.begin(self.checkpoint)
         first = self._first
+        if self._end:
+            return records_between(first, self._end) - (self._left() or 0) if first else 0
         return sum(
             offset - first[topic].get(int(partition), 0)
             for topic, at in self.status.positions.items()

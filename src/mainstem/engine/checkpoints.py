@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -49,7 +50,16 @@ class Checkpoints:
 
     def settled(self, folder: str) -> bool:
         """True when a flow that starts there has no batch to do again."""
-        return self._newest(f"{folder}/offsets") == self._newest(f"{folder}/commits")
+        begun, done = self.last_batches(folder)
+        return begun == done
+
+    def last_batches(self, folder: str) -> tuple[int | None, int | None]:
+        """The last batch that was begun, and the last that is done."""
+        return self._newest(f"{folder}/offsets"), self._newest(f"{folder}/commits")
+
+    def query_id(self, folder: str) -> str:
+        """What Spark calls the query of the checkpoint, in all of its runs."""
+        return str(json.loads(self._read(self._path(f"{folder}/metadata")))["id"])
 
     def delete(self, folder: str) -> None:
         """Removes a folder; no error when there is none."""
@@ -115,7 +125,16 @@ class Checkpoints:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
-        files.rename(fresh, path)
+        if not files.rename(fresh, path):
+            message = f"{path} could not be written"
+            raise OSError(message)
+
+    def delete_notes(self, folder: str, name: str, before: int) -> None:
+        """Removes what was noted under a name for older batches."""
+        for note in self.folders(f"{folder}/{name}"):
+            batch = PurePosixPath(note).name
+            if batch.isdecimal() and int(batch) < before:
+                self.delete(note)
 
     def delete_note(self, folder: str, name: str, batch_id: int) -> None:
         """Removes a note; no error when there is none."""

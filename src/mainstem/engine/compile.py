@@ -76,6 +76,7 @@ def compile_stream(
             connection,
             formats,
             start=definition.start,
+            until=definition.until,
             # a real-time batch has no end to count towards, and may not hold an observation
             max_records=None if realtime else max_records,
             metadata=metadata,
@@ -126,6 +127,21 @@ def compile_marked(
     rows.createOrReplaceTempView(_view(source))
     register(session, query.functions, traced=False)
     return run_query(session, query, (mark,))
+
+
+def compile_each(
+    session: SparkSession,
+    queries: Sequence[Query],
+    source: Definition,
+    rows: DataFrame,
+    metadata: Sequence[str],
+) -> list[DataFrame]:
+    """The rows of several queries over the same rows of their only input.
+
+    These have the metadata columns that any of the queries mentions.
+    """
+    rows.createOrReplaceTempView(_view(source))
+    return [run_query(session, query, metadata) for query in queries]
 
 
 def compile_empty(session: SparkSession, query: Query, inputs: Sequence[Definition]) -> DataFrame:

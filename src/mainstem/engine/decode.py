@@ -65,6 +65,8 @@ class Intake:
     observed: bool = True
     excluded: Mapping[int, Collection[int]] = field(default_factory=dict)
     """Partition -> offsets of records that are left out."""
+    until: str | None = None
+    """Offsets from which on records are left out, by topic and partition as JSON; None: none."""
     ticks: str | None = None
     """A topic whose records only say that it is time for a batch."""
 
@@ -104,6 +106,9 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
     raw = spark.readStream.format("kafka").options(**options).load()
     if intake.ticks is not None:
         raw = raw.filter(F.col("topic") != intake.ticks)
+    if intake.until is not None:
+        # Spark's stream has no end of its own
+        raw = raw.filter(_before(definition, intake.until))
     for partition, offsets in sorted(intake.excluded.items()):
         here = (F.col("partition") == partition) & F.col("offset").isin(sorted(offsets))
         raw = raw.filter(~here)
@@ -234,6 +239,24 @@ def bad_records(raw: DataFrame, definition: Definition, formats: Formats) -> Dat
     return parsed.select(f"{RECORD}.*", F.col(_MISTAKEN).alias("mistaken"))
 
 
+def decode_records(raw: DataFrame, definition: Definition, metadata: Collection[str]) -> DataFrame:
+    """Records in Kafka's columns, decoded; the bad ones are among them (`good_among`).
+
+    For formats that need no registry.
+    """
+    return _parse(raw, definition, Versions(), metadata)
+
+
+def good_among(decoded: DataFrame, definition: Definition, metadata: Collection[str]) -> DataFrame:
+    """The good rows of decoded records, as a flow sees them."""
+    return _with_event_time(_good_rows(decoded), definition, metadata)
+
+
+def bad_among(decoded: DataFrame) -> DataFrame:
+    """The others."""
+    return decoded.filter(F.col(CORRUPT).isNotNull())
+
+
 def read_changes(
     spark: SparkSession,
     definition: Definition,
@@ -251,17 +274,17 @@ def read_changes(
     between = (_offsets_text({definition.topic: at}) for at in (start, end))
     raw = _load_range(spark, _where(definition), connection, (), *between)
     key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
-    key_text = F.col("key").cast("string")
     versions = formats.of_records(raw, definition)
     parsed = raw.select(
         row_of(definition, versions),
-        F.from_json(key_text, key_schema).alias("_keys"),
-        key_text.alias("_key_text"),
+        F.col("key").cast("string").alias("_key_text"),
         "value",
         "partition",
         "offset",
     ).filter(corrupt_of(definition, versions).isNull())
-    row, keys = F.col(ROW), F.col("_keys")
+    # not beside the value above: nearly all records have their key in the value, too, and there it
+    # would be parsed for each
+    row, keys = F.col(ROW), F.from_json(F.col("_key_text"), key_schema)
     columns = []
     for made in row_schema(definition):
         value = row.getField(made.name)
@@ -299,6 +322,14 @@ def _starting(definition: Definition, start: str) -> str:
     if not start.startswith("{"):
         return start
     return json.dumps({definition.topic: json.loads(start)[definition.topic]})
+
+
+def _before(definition: Definition, until: str) -> SparkColumn:
+    """True for records before the offset that is given for their partition."""
+    given = json.loads(until)[definition.topic].items()
+    pairs = ((F.lit(int(p)), F.lit(offset).cast("bigint")) for p, offset in given)
+    offsets = F.create_map(*(value for pair in pairs for value in pair))
+    return F.col("offset") < F.try_element_at(offsets, F.col("partition"))
 
 
 def _named(definition: Definition, topics: Iterable[str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from mainstem.engine.quarantine import Keeper
 from mainstem.engine.runner import Background, Runner
 from mainstem.engine.session import open_session
 from mainstem.engine.tables import Tables
+from mainstem.engine.take_over import is_pending
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.catalog_store import CatalogStore, LogExecutor
@@ -90,6 +91,8 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
         background = Background()
         closing.callback(background.close)
         checkpoints = Checkpoints(spark, setup.checkpoints)
+        tables = Tables(spark, setup.connection, admin, checkpoints, formats)
+        closing.callback(tables.close)
         ledger = Ledger(setup.connection, admin)
         services = FlowServices(
             spark=spark,
@@ -99,7 +102,7 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             pacer=Pacer(_cores(spark)),
             settings=setup.settings.spark,
             checkpoints=checkpoints,
-            tables=Tables(spark, setup.connection, admin, checkpoints, formats),
+            tables=tables,
             clock=clock,
             formats=formats,
             ledger=ledger,
@@ -108,9 +111,14 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
         )
         runner = Runner(services, catalog.catalog, statuses, catalog.replace)
         catalog.on_change(runner.wake)
+
+        def is_live(flow: str) -> bool:
+            flows = catalog.catalog().flows()
+            return any(e.flow_id == flow and not is_pending(e, checkpoints) for e in flows)
+
         responder = Responder(
             setup.connection,
-            Answers(spark, setup.connection, setup.settings.spark, admin, ledger, formats),
+            Answers(spark, setup.connection, setup.settings.spark, admin, ledger, formats, is_live),
         )
         answering = threading.Thread(
             target=responder.run, args=(stop,), name="answers", daemon=True

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from mainstem.catalog.backfill import handed_over, topic_beside
+from mainstem.catalog.backfill import appended, handed_over, topic_beside
 from mainstem.catalog.entry import Catalog, CatalogRecord, Entry
 from mainstem.crash import crash_point
 from mainstem.definitions.model import Definition
@@ -72,7 +72,9 @@ class Backfills:
                 flow.start()
 
     def hand_over(self, catalog: Catalog, flows: Mapping[str, Flow]) -> None:
-        """Lets tables go on with what their backfills have computed, when these are there."""
+        """Ends backfills that are there: a table goes on with what its own has computed, and a
+        stream has all that was to be added.
+        """
         for name, live in flows.items():
             running, entry = self._running.get(name), catalog.get(name)
             if running is None or entry is None or not _asks_for(entry, running.entry):
@@ -80,16 +82,20 @@ class Backfills:
                 live.status.backfill = live.handing_over
                 continue
             live.status.backfill = running.flow.progress()
-            if not self._held(running, live):
+            if entry.backfill is not None and entry.backfill.end is not None:
+                ready, after = running.flow.finished and running.flow.hold(), appended(entry)
+            else:
+                ready, after = self._held(running, live), handed_over(entry)
+            if not ready:
                 continue
             crash_point("backfill-held", running.flow.entry.flow_id, 0)
             try:
-                self._write_catalog({name: handed_over(entry)}, catalog.revision)
+                self._write_catalog({name: after}, catalog.revision)
             except MainstemError as error:
                 _LOG.info("backfill of %s: %s", name, error.message)  # the next tick tries again
             else:
                 crash_point("backfill-switched", running.flow.entry.flow_id, 0)
-                _LOG.info("backfill of %s: handed over", name)
+                _LOG.info("backfill of %s: done", name)
 
     def stop(self) -> None:
         """Stops all, to go on later."""

@@ -18,6 +18,7 @@ from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.late import late_queries
 from mainstem.definitions.model import Definition, FlowKind, Kind, Query
 from mainstem.definitions.state import OutputMode, keeps_state, output_mode
+from mainstem.engine.called import Called
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_stream
 from mainstem.engine.counting import Counting
@@ -107,7 +108,7 @@ def start_micro_batch(
         .outputMode(run.mode)
         .option("checkpointLocation", checkpoint)
         .trigger(**trigger)
-        .foreachBatch(writer)
+        .foreachBatch(Called(writer))
         .start()
     )
     writer.attach(query)
@@ -183,7 +184,7 @@ def _run(
         case FlowKind.ENRICH:
             rows = _stream_of(session, definition, query, inputs, machinery)
             enrichment = Enrichment(entry, inputs, tables, checkpoints, checkpoint, formats)
-            return _Run(rows, Split.WHOLE, enrichment)
+            return _Run(rows, enrichment.split(session), enrichment)
         case FlowKind.TABLE:
             if definition.kind is Kind.STREAM:
                 rows = read_signals(session, inputs, connection, definition.start)
@@ -220,6 +221,7 @@ def _stream_of(
         machinery.connection,
         machinery.formats,
         start=definition.start,
+        until=definition.until,
         max_records=machinery.settings.max_records_per_batch,
         metadata=metadata,
     )

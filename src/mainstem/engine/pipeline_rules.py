@@ -208,12 +208,14 @@ def _check_choice(step: Step, definition: Definition) -> None:
     if step.kind == "Sample":
         raise refusal(definition, "sample", "Leave it out: any rows may be the chosen ones.")
     below = step
-    while below.kind in _ORDERED:
-        [below] = below.below
-    while below is not step and below.kind in (SAME_ROWS - {"Sort"}) | {"Project"}:
-        [below] = below.below
+    inner: list[Step] = []
+    while below.kind in _ORDERED or (
+        below is not step and below.kind in (SAME_ROWS - {"Sort"}) | {"Project"}
+    ):
+        below, *queries = below.below
+        inner += queries  # those inside its expressions
     if below is not step and below.kind != "Sort":
         advice = "Add orderBy, or any rows may be the chosen ones."
         raise refusal(definition, "limit without orderBy", advice)
-    for part in below.below:
+    for part in (*inner, *below.below):
         _check_choice(part, definition)

@@ -16,6 +16,8 @@ from mainstem.errors import MainstemError
 
 INPUT = "Input"
 _GROUPING_ID = "spark_grouping_id"
+_WINDOWS = ("spark.timeWindow", "spark.sessionWindow")
+"""How Spark marks the columns of windows."""
 STATEFUL = {"Aggregate", "Join", "Deduplicate", "DeduplicateWithinWatermark", "Distinct"}
 SAME_ROWS = {
     "Filter",
@@ -187,12 +189,19 @@ def _carried(above: Sequence[Step], parts: dict[int, int], top: Step) -> dict[st
         found = {}
         for out in each(project.node.projectList()):
             inner = out.child() if name_of(out) == "Alias" else out
-            if name_of(inner) == "GetStructField" and inner.extractFieldName() in ("start", "end"):
+            if name_of(inner) == "GetStructField" and _is_window(inner.child()):
                 inner = inner.child()  # an end of a window tells it from all others
             if name_of(inner) == "AttributeReference" and _id(inner) in parts:
                 found[_id(out)] = parts[_id(inner)]
         parts = found
     return {str(a.name()): parts[_id(a)] for a in each(top.node.output()) if _id(a) in parts}
+
+
+def _is_window(expression: Any) -> bool:
+    """True for a window of Spark's, not for a structure that looks like one."""
+    if name_of(expression) != "AttributeReference":
+        return False
+    return any(expression.metadata().contains(mark) for mark in _WINDOWS)
 
 
 def _id(attribute: Any) -> int:

@@ -36,10 +36,21 @@ _FIXED: Mapping[str, str] = {
     "spark.python.daemon.module": "mainstem.engine.daemon",
     "spark.python.factory.idleWorkerMaxPoolSize": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # each mention of a column would tell Java, in five calls, from where in Python it comes
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # a flow has some generated classes and a consumer for each partition that it reads. With the
     # defaults (100 and 64), thirty small flows compile and connect anew in each of their batches
     "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.kafka.consumer.cache.capacity": "1024",
+    # a consumer is some hundred kilobytes: those that no batch has used for a while go
+    "spark.kafka.consumer.cache.timeout": "1m",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "20s",
+    # nobody looks at the page of Spark, which would keep a thousand plans and their texts
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "1000",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.ui.enabled": "false",
@@ -87,6 +98,8 @@ def open_session(
         "spark.local.dir": str(scratch / "spark-local"),
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
+        # else files are read in as many parts as there are slots, most of them without a row
+        "spark.sql.files.minPartitionNum": str(settings.shuffle_partitions),
         **settings.options,
     }
     builder = SparkSession.builder.appName("mainstem").master(settings.master)

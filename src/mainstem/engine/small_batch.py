@@ -50,6 +50,11 @@ class Sizes:
         self._each = float(largest_record)
         self._any = False
 
+    @property
+    def most(self) -> int:
+        """Of how many records the rows are few, and likely to be small; one at least."""
+        return max(1, min(_MOST_RECORDS, int(_MOST_BYTES / max(self._each, 1.0))))
+
     def fit(self, records: int) -> bool:
         """True when the rows made of so many records are few, and likely to be small."""
         return records <= _MOST_RECORDS and records * self._each <= _MOST_BYTES
@@ -74,10 +79,10 @@ def write_here(
     """
     if names is not None:
         [name] = names
-        return [_write(name, batch.toArrow(), connection, task_write)]
+        return [write_rows(name, batch.toArrow(), connection, task_write)]
     rows = batch.withColumn(_PARTITION, F.spark_partition_id()).toArrow()
     return [
-        _write(f"state-{number}", some, connection, task_write)
+        write_rows(f"state-{number}", some, connection, task_write)
         for number, some in _by_partition(rows)
     ]
 
@@ -88,9 +93,10 @@ def _by_partition(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         yield number, rows.filter(pc.equal(numbers, number))
 
 
-def _write(
+def write_rows(
     name: str, rows: pa.Table, connection: Connection, task_write: Callable[[str], TaskWrite]
 ) -> Written:
+    """Writes keys and values, as the task of that name would."""
     pieces = (
         Rows(None, piece.column(0).to_pylist(), piece.column(1).to_pylist())
         for piece in rows.to_batches()

@@ -48,6 +48,8 @@ class FlowStatus:
     """Records in the ledger of late data that APPLY LATE would take in."""
     late_sample: dict[str, Any] | None = None
     """The newest of them: where it is, and which windows it missed."""
+    shared: bool = False
+    """True while the flow shares the scan of its stream with others."""
     restarts: int = 0
     error: dict[str, Any] | None = None
     next_retry: str | None = None
@@ -57,6 +59,8 @@ class FlowStatus:
     streams: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By stream with a watermark: what it was seen to hold, and since when it is silent."""
     positions: dict[str, dict[str, int]] = field(default_factory=dict)
+    began: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Where the flow of a stream began; a backfill adds what lies before."""
 
     def to_json(self, now: float) -> dict[str, Any]:
         """The value of the status record."""

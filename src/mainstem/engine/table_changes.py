@@ -24,7 +24,8 @@ from mainstem.definitions.table_rules import marked
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_marked, into
 from mainstem.engine.encode import JSON_OPTIONS
-from mainstem.engine.tables import Tables, is_before
+from mainstem.engine.held_table import is_before
+from mainstem.engine.tables import Tables
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import HIDDEN_PREFIX
 

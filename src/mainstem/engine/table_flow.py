@@ -34,9 +34,10 @@ from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_mentions, compile_static, into
 from mainstem.engine.encode import encode
 from mainstem.engine.formats import Formats
+from mainstem.engine.held_table import ALL_ROWS, Only, release
 from mainstem.engine.spark_errors import MARK
-from mainstem.engine.tables import Only, Tables, all_rows, release
-from mainstem.engine.touched import Moved, narrowed, touched_keys, with_keys
+from mainstem.engine.tables import Tables
+from mainstem.engine.touched import Moved, narrowed, only_keys, touched_keys
 from mainstem.vocabulary import Offsets
 
 _VISIBLE_SECONDS = 10.0
@@ -85,11 +86,11 @@ class Recomputation:
         known = self._known(batch_id)
         written = self._end_of_result()
 
-        def now(name: str, only: Only = all_rows) -> DataFrame:
+        def now(name: str, only: Only = ALL_ROWS) -> DataFrame:
             source = self._inputs[name]
             return into(session, self._tables.at(source, ends.get(source.topic, {}), only))
 
-        def in_log(only: Only = all_rows) -> DataFrame:
+        def in_log(only: Only = ALL_ROWS) -> DataFrame:
             return into(session, self._tables.at(self._definition, written, only))
 
         keys = moved = None
@@ -103,7 +104,7 @@ class Recomputation:
             return self._differences(answer, in_log())
         types = {column.name: column.type for column in self._definition.columns}
         asked_for = {key: (key, types[key]) for key in self._affected.keys}
-        touched = partial(with_keys, keys=keys, columns=asked_for)
+        touched = only_keys(keys, asked_for)
         if self._affected.row_by_row:
             [table] = moved.values()
             answer = compile_mentions(session, self._query, [table.now])

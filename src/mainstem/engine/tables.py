@@ -3,104 +3,57 @@
 A table is read from the log once. From then on only what is new is read: `base` holds the rows at
 some offsets, as columns in files beside the checkpoints; `changes` what has happened to rows since.
 A table at an offset is the base without the rows that have changed, and the last change of each of
-those. When the changes have become many, the older half of them goes into a new base; so flows that
-lag a little still find what they ask for. An engine that starts takes up the base that it finds.
+those. When the changes have become many, a thread makes a new base of the older ones, while readers
+go on with what there is; the newest stay, so that flows that lag a little still find what they ask
+for. An engine that starts takes up the base that it finds.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mainstem.definitions.model import Definition
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.decode import read_changes
 from mainstem.engine.formats import Formats
+from mainstem.engine.held_table import (
+    ALL_ROWS,
+    NEWEST_PIECES,
+    Base,
+    Held,
+    Only,
+    Piece,
+    kept,
+    latest_of,
+    release,
+    table_columns,
+    together,
+    with_changes,
+)
+from mainstem.engine.spark_errors import short
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import Offsets
 
+_LOG = logging.getLogger(__name__)
+
 _LEAST_CHANGES_TO_MERGE = 20_000
 _SHARE_TO_MERGE = 0.1
-_MOST_PIECES = 20
+_MOST_PIECES = 10
 """Each piece of the changes is read by tasks of its own."""
 _READERS_SECONDS = 600.0
 """How long a reader that does not say that it is done may read what is of no use to others."""
 _ABOUT = "about"
-
-Only = Callable[[DataFrame], DataFrame]
-"""Leaves of some rows those that are wanted."""
-
-
-def all_rows(rows: DataFrame) -> DataFrame:
-    """For who wants all."""
-    return rows
-
-
-@dataclass(frozen=True)
-class _Base:
-    """The rows of a table at some offsets, in a folder of their own."""
-
-    identity: str
-    end: Offsets
-    rows: DataFrame
-    count: int
-    folder: str
-
-
-@dataclass(frozen=True)
-class Piece:
-    """The changes between two positions."""
-
-    start: Offsets
-    end: Offsets
-    rows: DataFrame
-
-    def between(self, start: Offsets, end: Offsets) -> DataFrame | None:
-        """Those of them that lie between two other positions; None when there are none."""
-        filled = [p for p, offset in self.end.items() if offset > self.start.get(p, 0)]
-        if not any(
-            self.start.get(p, 0) < end.get(p, 0) and self.end[p] > start.get(p, 0) for p in filled
-        ):
-            return None
-        if all(
-            self.start.get(p, 0) >= start.get(p, 0) and self.end[p] <= end.get(p, 0) for p in filled
-        ):
-            # no test that is another one for each batch: Spark would compile it each time
-            return self.rows
-        return self.rows.filter(is_before(end) & ~is_before(start))
-
-
-@dataclass(frozen=True)
-class _Held:
-    """A base and what has changed since; a new one takes its place, so readers keep theirs."""
-
-    definition: Definition
-    base: _Base
-    pieces: tuple[Piece, ...]
-    """All changes since the base, in the order in which they were read."""
-    latest: DataFrame | None
-    """The last change of each row among the first `settled` pieces; None when there are none."""
-    settled: int
-    changes_rows: int
-    end: Offsets
-    middle: Offsets
-    """Where the changes were half as many as now."""
-
-    def between(self, start: Offsets, end: Offsets) -> DataFrame:
-        """The changes between two positions behind the base."""
-        found = [rows for piece in self.pieces if (rows := piece.between(start, end)) is not None]
-        if not found:
-            return self.pieces[0].rows.limit(0)
-        return reduce(DataFrame.unionByName, found)
+_MERGES = "new bases of tables"
 
 
 @dataclass(frozen=True)
@@ -139,11 +92,21 @@ class Tables:
         self._formats = formats
         self._admin = admin
         self._checkpoints = checkpoints
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, Held] = {}
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._retired: dict[str, _Retired] = defaultdict(_Retired)
         self._reading: dict[int, float] = {}
         """Threads that read tables, and since when."""
+        self._merging: dict[str, threading.Thread] = {}
+        """The threads that make new bases, by topic."""
+        self._closed = False
+
+    def close(self) -> None:
+        """Ends what goes on beside the flows, which have ended."""
+        self._closed = True
+        self._spark.sparkContext.cancelJobGroup(_MERGES)
+        for thread in list(self._merging.values()):
+            thread.join()
 
     def done(self) -> None:
         """The calling thread has no use any more for what it has read."""
@@ -153,19 +116,19 @@ class Tables:
         """Where the table's topic ends now."""
         return self._admin.end_offsets(definition.topic, committed=committed)
 
-    def at(self, definition: Definition, end: Offsets, only: Only = all_rows) -> DataFrame:
+    def at(self, definition: Definition, end: Offsets, only: Only = ALL_ROWS) -> DataFrame:
         """The table's rows at these offsets.
 
         `only` leaves of some rows those that are wanted, by their own columns. It is asked for the
         rows of the base, and then again for those that have changed.
         """
         held = self._upto(definition, end)
-        if _reaches_back(held, end):
-            return _columns(self._state(held, end, only), definition)
+        if held.reaches_back(end):
+            return table_columns(self._state(held, end, only), definition)
         # a replay from long ago
         begin = self._admin.begin_offsets(definition.topic)
         changes = self._changes_of(definition, begin, end)
-        return _columns(only(_latest(changes).filter(~F.col("_gone"))), definition)
+        return table_columns(only(latest_of(changes).filter(~F.col("_gone"))), definition)
 
     def _changes_of(self, definition: Definition, start: Offsets, end: Offsets) -> DataFrame:
         parts = (self._spark, definition, self._connection, self._formats)
@@ -174,20 +137,16 @@ class Tables:
     def changed(self, definition: Definition, start: Offsets, end: Offsets) -> Changed | None:
         """What is different at `end` from `start`; None when that is long ago."""
         held = self._upto(definition, end)
-        if not _reaches_back(held, start):
+        if not held.reaches_back(start):
             return None
         between = held.between(start, end)
-        ids = F.broadcast(between.select("_id").distinct())
-        before = _with_changes(
-            held.base.rows.join(ids, "_id", "left_semi"),
-            _latest(held.between({}, start).join(ids, "_id", "left_semi")),
-        )
-        after = _latest(between).filter(~F.col("_gone"))
+        before = held.before(start, between)
+        after = latest_of(between).filter(~F.col("_gone"))
         count = sum(max(0, offset - start.get(p, 0)) for p, offset in end.items())
         return Changed(
-            _columns(before, definition),
-            _columns(after, definition),
-            _columns(between, definition),
+            table_columns(before, definition),
+            table_columns(after, definition),
+            table_columns(between, definition),
             count,
         )
 
@@ -197,15 +156,14 @@ class Tables:
         The columns are those of `read_changes`.
         """
         held = self._upto(definition, end)
-        if _reaches_back(held, start):
+        if held.reaches_back(start):
             between = held.between(start, end)
-            before = self._state(held, start)
-        else:
-            begin = self._admin.begin_offsets(definition.topic)
-            start = {p: max(offset, begin.get(p, 0)) for p, offset in start.items()}
-            read = partial(self._changes_of, definition)
-            between = read(start, end)
-            before = _latest(read(begin, start)).filter(~F.col("_gone"))
+            return held.before(start, between).unionByName(between)
+        begin = self._admin.begin_offsets(definition.topic)
+        start = {p: max(offset, begin.get(p, 0)) for p, offset in start.items()}
+        read = partial(self._changes_of, definition)
+        between = read(start, end)
+        before = latest_of(read(begin, start)).filter(~F.col("_gone"))
         ids = F.broadcast(between.select("_id").distinct())
         return before.join(ids, "_id", "left_semi").unionByName(between)
 
@@ -221,7 +179,7 @@ class Tables:
         columns = [[c.name, c.type] for c in definition.columns]
         return json.dumps([self._admin.topic_id(topic), begin, columns, definition.key])
 
-    def _upto(self, definition: Definition, end: Offsets) -> _Held:
+    def _upto(self, definition: Definition, end: Offsets) -> Held:
         """The table with all changes before `end`, and maybe later ones."""
         topic = definition.topic
         identity = self.identity(definition)
@@ -229,7 +187,10 @@ class Tables:
         with self._locks[topic]:
             held = self._held.get(topic) or self._found(definition, identity)
             if held is None or held.base.identity != identity:
+                old = held
                 held = self._load(definition, identity, self._admin.begin_offsets(topic), end)
+                if old is not None:
+                    self._retire_all(old)
             elif any(offset > held.end.get(p, 0) for p, offset in end.items()):
                 held = self._advance(held, end)
             self._held[topic] = held
@@ -240,16 +201,16 @@ class Tables:
         """From now on the calling thread may use what is there, until it is `done`."""
         self._reading.setdefault(threading.get_ident(), time.monotonic())
 
-    def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> _Held:
+    def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> Held:
         """The table from the beginning of its topic."""
         end = {p: max(o, begin.get(p, 0)) for p, o in end.items()}
         changes = self._changes_of(definition, begin, end)
-        base = self._write(
-            definition.topic, identity, _latest(changes).filter(~F.col("_gone")), end
-        )
+        # brought together first: else Spark sorts them twice, before and behind that
+        rows = latest_of(changes.repartition("_id")).filter(~F.col("_gone"))
+        base = self._write(definition.topic, identity, rows, end)
         return self._begun(definition, base)
 
-    def _found(self, definition: Definition, identity: str) -> _Held | None:
+    def _found(self, definition: Definition, identity: str) -> Held | None:
         """The newest base that an earlier run of the engine has left, if it is of this table."""
         folders = sorted(self._checkpoints.folders(self._home(definition.topic)))
         found = None
@@ -259,61 +220,80 @@ class Tables:
             if document.get("identity") == identity:
                 end = {int(p): o for p, o in document["end"].items()}
                 rows = self._spark.read.parquet(f"{folder}/rows")
-                base = _Base(identity, end, rows, document["count"], folder)
+                base = Base(identity, end, rows, document["count"], folder)
                 found = self._begun(definition, base)
             else:
                 self._checkpoints.delete(folder)
         return found
 
-    def _begun(self, definition: Definition, base: _Base) -> _Held:
+    def _begun(self, definition: Definition, base: Base) -> Held:
         at = base.end
-        none = _kept(self._changes_of(definition, at, at).limit(0))
-        return _Held(definition, base, (Piece(at, at, none),), None, 0, 0, at, at)
+        none = kept(self._changes_of(definition, at, at).limit(0), 0)
+        return Held(definition, base, (Piece(at, at, none),), None, 0, at)
 
-    def _advance(self, held: _Held, end: Offsets) -> _Held:
+    def _advance(self, held: Held, end: Offsets) -> Held:
         """What is held, brought up to `end`."""
         end = {p: max(end.get(p, 0), held.end.get(p, 0)) for p in {*end, *held.end}}
         start = {p: held.end.get(p, 0) for p in end}
+        new_rows = sum(offset - start[p] for p, offset in end.items())
+        if new_rows > max(_LEAST_CHANGES_TO_MERGE, held.base.count):
+            # a table that is being filled: no use to keep all of it in memory first
+            return self._load_again(held, end)
         read = self._changes_of(held.definition, start, end)
-        new = _kept(read)
+        new = kept(read, new_rows)
         if len(held.pieces) >= _MOST_PIECES:
             held = self._together(held)
-        rows = held.changes_rows + sum(offset - start[p] for p, offset in end.items())
-        middle = held.end if held.changes_rows < rows / 2 else held.middle
-        pieces = (*held.pieces, Piece(start, end, new))
-        held = replace(held, pieces=pieces, changes_rows=rows, end=end, middle=middle)
-        if rows > max(_LEAST_CHANGES_TO_MERGE, held.base.count * _SHARE_TO_MERGE):
-            held = self._merged(held)
+        held = replace(held, pieces=(*held.pieces, Piece(start, end, new)), end=end)
+        topic = held.definition.topic
+        most = max(_LEAST_CHANGES_TO_MERGE, held.base.count * _SHARE_TO_MERGE)
+        if held.changes_rows > most and topic not in self._merging:
+            reads = threading.Event()
+            thread = threading.Thread(target=self._merge, args=(held, reads), daemon=True)
+            self._merging[topic] = thread
+            thread.start()
+            reads.wait()
         return held
 
-    def _together(self, held: _Held) -> _Held:
-        """All pieces as one."""
-        rows = [piece.rows for piece in held.pieces]
-        one = Piece(held.base.end, held.end, _kept(reduce(DataFrame.unionByName, rows)))
-        self._retire(held.definition.topic, *rows)
-        if held.settled == len(rows):
-            return replace(held, pieces=(one,), settled=1)
+    def _load_again(self, held: Held, end: Offsets) -> Held:
+        definition = held.definition
+        begin = self._admin.begin_offsets(definition.topic)
+        loaded = self._load(definition, held.base.identity, begin, end)
+        self._retire_all(held)
+        return loaded
+
+    def _together(self, held: Held) -> Held:
+        """All pieces as one, but for the newest."""
+        old, new = held.pieces[:-NEWEST_PIECES], held.pieces[-NEWEST_PIECES:]
+        rows = kept(together(old), sum(piece.count for piece in old))
+        self._retire(held.definition.topic, *(piece.rows for piece in old))
+        pieces = (Piece(held.base.end, old[-1].end, rows), *new)
+        if held.settled >= len(old):
+            return replace(held, pieces=pieces, settled=held.settled - len(old) + 1)
         if held.latest is not None:
             self._retire(held.definition.topic, held.latest)
-        return replace(held, pieces=(one,), latest=None, settled=0)
+        return replace(held, pieces=pieces, latest=None, settled=0)
 
-    def _settled(self, held: _Held) -> _Held:
+    def _settled(self, held: Held) -> Held:
         """What is held, with the last change of each row. Only who reads whole rows needs it."""
-        new = [piece.rows for piece in held.pieces[held.settled :]]
+        new = held.pieces[held.settled :]
         if not new:
             return held
-        latest = _latest(reduce(DataFrame.unionByName, new))
+        latest = latest_of(together(new))
         if held.latest is not None:
             newest = F.broadcast(latest.select("_id"))
             latest = held.latest.join(newest, "_id", "left_anti").unionByName(latest)
             self._retire(held.definition.topic, held.latest)
-        latest = _kept(latest)
+        latest = kept(latest, held.changes_rows)
         return replace(held, latest=latest, settled=len(held.pieces))
 
-    def _state(self, held: _Held, end: Offsets, only: Only = all_rows) -> DataFrame:
+    def _state(self, held: Held, end: Offsets, only: Only = ALL_ROWS) -> DataFrame:
         """Rows of the base, with the changes up to `end`."""
         if not held.changes_rows:
             return only(held.base.rows)
+        if only.by_key(held.definition):
+            # all changes of a row have its key, so what happened to others need not be known
+            changes = only(held.between({}, end))
+            return with_changes(only(held.base.rows), latest_of(changes))
         topic = held.definition.topic
         if dict(end) == dict(held.end):
             with self._locks[topic]:
@@ -321,38 +301,58 @@ class Tables:
                     held = self._held[topic] = self._settled(held)
         latest = held.latest
         if latest is None or dict(end) != dict(held.end) or held.settled < len(held.pieces):
-            latest = _latest(held.between({}, end))
-        return _with_changes(held.base.rows, latest, only)
+            latest = latest_of(held.between({}, end))
+        return with_changes(held.base.rows, latest, only)
 
-    def _merged(self, held: _Held) -> _Held:
-        """The changes up to the middle become part of the base."""
-        topic, middle = held.definition.topic, held.middle
-        rows = _with_changes(held.base.rows, _latest(held.between({}, middle)))
-        base = self._write(topic, held.base.identity, rows, middle)
-        self._retired[topic].folders.append((time.monotonic(), held.base.folder))
-        later = _kept(held.between(middle, held.end))
-        self._retire(topic, *(piece.rows for piece in held.pieces))
-        if held.latest is not None:
-            self._retire(topic, held.latest)
-        return replace(
-            held,
-            base=base,
-            pieces=(Piece(middle, held.end, later),),
-            latest=None,
-            settled=0,
-            changes_rows=sum(offset - middle.get(p, 0) for p, offset in held.end.items()),
-            middle=held.end,
-        )
+    def _merge(self, held: Held, reads: threading.Event) -> None:
+        """Makes a new base of the older changes. Crash: the old base is the one that is found."""
+        topic = held.definition.topic
+        self._reads()
+        reads.set()
+        try:
+            self._spark.sparkContext.setJobGroup(_MERGES, f"a new base of {held.definition.name}")
+            upto = held.older_end
+            rows = with_changes(held.base.rows, latest_of(held.between({}, upto)))
+            base = self._write(topic, held.base.identity, rows, upto)
+            with self._locks[topic]:
+                now = self._held[topic]
+                if now.base is held.base:
+                    self._held[topic] = self._rebased(now, base)
+                else:  # the topic is another one meanwhile, or was emptied
+                    self._checkpoints.delete(base.folder)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the old base will do
+            if not self._closed:
+                _LOG.warning("no new base for table %s: %s", held.definition.name, short(error))
+        finally:
+            self._merging.pop(topic)
+            self.done()
 
-    def _write(self, topic: str, identity: str, rows: DataFrame, end: Offsets) -> _Base:
+    def _rebased(self, held: Held, base: Base) -> Held:
+        """What is held, with another base; no changes are left that are part of that one."""
+        stay, go = [], []
+        for piece in held.pieces:
+            left = piece.between(base.end, held.end)
+            if left is piece:
+                stay.append(piece)
+                continue
+            go.append(piece)
+            if left is not None:  # it was put together with later ones meanwhile
+                stay.append(replace(left, rows=kept(left.rows, left.count)))
+        self._retire_all(replace(held, pieces=tuple(go)))
+        begun = self._begun(held.definition, base)
+        return replace(begun, pieces=(*begun.pieces, *stay), end=held.end)
+
+    def _write(self, topic: str, identity: str, rows: DataFrame, end: Offsets) -> Base:
         """A new base. Crash before its note is written: the folder is of no use, and goes."""
         folder = f"{self._home(topic)}/{time.time_ns()}"
-        rows.write.parquet(f"{folder}/rows")
+        # few files: each is opened by a task of its own, by every reader
+        tasks = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        rows.coalesce(tasks).write.parquet(f"{folder}/rows")
         written = self._spark.read.parquet(f"{folder}/rows")
         count = written.count()
         about = json.dumps({"identity": identity, "end": end, "count": count})
         self._checkpoints.write_note(folder, _ABOUT, 0, about)
-        return _Base(identity, end, written, count, folder)
+        return Base(identity, end, written, count, folder)
 
     def _home(self, topic: str) -> str:
         return self._checkpoints.inside(f"_tables/{topic}")
@@ -360,6 +360,12 @@ class Tables:
     def _retire(self, topic: str, *changes: DataFrame) -> None:
         now = time.monotonic()
         self._retired[topic].changes.extend((now, kept) for kept in changes)
+
+    def _retire_all(self, held: Held) -> None:
+        topic = held.definition.topic
+        latest = [] if held.latest is None else [held.latest]
+        self._retire(topic, *(piece.rows for piece in held.pieces), *latest)
+        self._retired[topic].folders.append((time.monotonic(), held.base.folder))
 
     def _clear(self, topic: str) -> None:
         """Removes what nobody reads any more: Spark alone would do so some time, or never."""
@@ -370,40 +376,3 @@ class Tables:
             self._checkpoints.delete(retired.folders.pop(0)[1])
         while retired.changes and retired.changes[0][0] < limit:
             release(retired.changes.pop(0)[1])
-
-
-def _kept(changes: DataFrame) -> DataFrame:
-    """The changes, made once."""
-    return changes.coalesce(2).localCheckpoint(eager=True)
-
-
-def release(kept: DataFrame) -> None:
-    """Frees what `localCheckpoint` has kept."""
-    kept._jdf.queryExecution().analyzed().rdd().unpersist(False)
-
-
-def _reaches_back(held: _Held, to: Offsets) -> bool:
-    return all(offset >= held.base.end.get(p, 0) for p, offset in to.items())
-
-
-def _columns(rows: DataFrame, definition: Definition) -> DataFrame:
-    return rows.select(*(F.col(f"`{column.name}`") for column in definition.columns))
-
-
-def _with_changes(base: DataFrame, latest: DataFrame, only: Only = all_rows) -> DataFrame:
-    """Rows, with the last change of some of them."""
-    untouched = only(base).join(F.broadcast(latest.select("_id")), "_id", "left_anti")
-    return untouched.unionByName(only(latest.filter(~F.col("_gone"))))
-
-
-def _latest(changes: DataFrame) -> DataFrame:
-    """The last change of each row."""
-    everything = F.struct(*(F.col(f"`{name}`") for name in changes.columns))
-    last = changes.groupBy("_id").agg(F.max_by(everything, F.col("_offset")).alias("_last"))
-    return last.select("_last.*")
-
-
-def is_before(end: Mapping[int, int]) -> Column:
-    """True for changes before these offsets."""
-    tests = [(F.col("_partition") == p) & (F.col("_offset") < o) for p, o in end.items()]
-    return reduce(lambda one, other: one | other, tests, F.lit(False))

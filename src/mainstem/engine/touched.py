@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from mainstem.definitions.affected import Affected, Narrowing, Route
 from mainstem.definitions.model import Definition
 from mainstem.definitions.skeleton import Place
-from mainstem.engine.tables import Only, all_rows
+from mainstem.engine.held_table import ALL_ROWS, Only
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +74,22 @@ def narrowed(
     for step in affected.narrowings:
         if step.through is None:
             columns = {c: (k, types[k]) for c, k in step.keys}
-            only = partial(with_keys, keys=keys, columns=columns)
+            only = only_keys(keys, columns)
         else:
-            only = partial(_matching, other=rows[step.through], step=step)
+            own = frozenset(column.lower() for column, _ in step.pairs)
+            only = Only(partial(_matching, other=rows[step.through], step=step), own)
         table = mentions[step.mention](only)
         if step.mention in sources:
             table = table.persist()
             kept.append(table)
         rows[step.mention] = table
-    return [rows[n] if n in rows else read(all_rows) for n, read in enumerate(mentions)]
+    return [rows[n] if n in rows else read(ALL_ROWS) for n, read in enumerate(mentions)]
+
+
+def only_keys(keys: DataFrame, columns: Mapping[str, tuple[str, str]]) -> Only:
+    """Leaves of the rows of a table those with values of the keys, as `with_keys` does."""
+    names = frozenset(column.lower() for column in columns)
+    return Only(partial(with_keys, keys=keys, columns=columns), names)
 
 
 def with_keys(

@@ -42,6 +42,8 @@ BROKER_DEFAULT = -1
 """As a replication factor: what the cluster is set to."""
 _POLL_SECONDS = 0.02
 _GROUP_CLIENTS = 64
+_ANSWERED_SECONDS = 1.0
+"""A cluster that has answered a moment ago is taken to be there."""
 _LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 
 
@@ -77,6 +79,7 @@ class Admin:
         self._client = AdminClient(connection.client())
         self._groups: OrderedDict[str, Consumer] = OrderedDict()
         self._groups_lock = threading.Lock()
+        self._answered_at = float("-inf")
 
     def close(self) -> None:
         """End the client and its threads; safe to call twice, no other call may follow."""
@@ -285,7 +288,9 @@ class Admin:
         if not positions:
             return
         act = f'offsets of group "{group}"'
-        self._metadata()  # a commit has no time limit of its own
+        # a commit has no time limit of its own; many flows commit at the same time
+        if time.monotonic() - self._answered_at > _ANSWERED_SECONDS:
+            self._metadata()
         try:
             result = self._group_client(group).commit(offsets=positions, asynchronous=False)
         except KafkaException as error:
@@ -338,6 +343,7 @@ class Admin:
         if not metadata.brokers:  # a broker that its controller has shut out: it slept, say
             self._begin_anew()
             raise unreachable(self._connection.servers)
+        self._answered_at = time.monotonic()
         return metadata
 
     def _begin_anew(self) -> None:

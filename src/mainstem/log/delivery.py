@@ -67,6 +67,7 @@ class Deliveries:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._done = 0
+        self._awaited = 0
         self.failures = Failures()
         self.last: dict[str, dict[int, int]] = {}
 
@@ -80,11 +81,17 @@ class Deliveries:
                 offsets[message.partition() or 0] = message.offset() or 0
             else:
                 self.failures.add(error, message)
-            self._changed.notify_all()
+            # a thread that is woken for each of a million records takes longer than all the rest
+            if error is not None or self._done == self._awaited:
+                self._changed.notify_all()
 
     def wait(self, count: int, timeout: float) -> bool:
-        """Wait until `count` records are acknowledged or one has failed; False on time-out."""
+        """Wait until `count` records are acknowledged or one has failed; False on time-out.
+
+        For one thread.
+        """
         with self._changed:
+            self._awaited = count
             return self._changed.wait_for(
                 lambda: self._done >= count or self.failures.cause() is not None, timeout
             )

@@ -156,7 +156,8 @@ def describe(type: AvroType) -> str:
         case Map():
             return f"map<{describe(type.values)}>"
         case Union():
-            return f"[{', '.join(describe(branch) for branch in type.branches)}]"
+            more = ", ..." if len(type.branches) > 10 else ""
+            return f"[{', '.join(describe(branch) for branch in type.branches[:10])}{more}]"
         case Fixed():
             size = f"fixed {type.name} of {type.size} bytes"
             return f"{size} ({type.logical})" if type.logical else size

@@ -115,7 +115,7 @@ class _Walk:
             self.choices[id(reader)] = _chooser(reader)
         branch = self.choices[id(reader)](writer)
         if branch is None:
-            missing = f"the union {describe(reader)[:300]} has no branch for {describe(writer)}"
+            missing = f"the union {describe(reader)} has no branch for {describe(writer)}"
             self.add(path, "MISSING_UNION_BRANCH", missing)
         else:
             self.meet(branch, writer, f"{path}<{root_path(branch)}>")

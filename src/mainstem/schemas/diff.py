@@ -22,6 +22,9 @@ from mainstem.schemas.protobuf_rules import reused_numbers
 
 _MARKS: Final = {Action.ADDED: "+", Action.REMOVED: "-", Action.CHANGED: "~", Action.RENAMED: "~"}
 _ENDS: Final = ".[{</"
+"""What may follow a path in the path of something inside."""
+_MOST: Final = 100
+"""Changes that one break is given to."""
 
 
 @dataclass(frozen=True)
@@ -97,16 +100,21 @@ def _join(
     differences: list[Difference], backward: list[Break], forward: list[Break]
 ) -> list[Change]:
     """Gives each break to the difference nearest to its path; one without any stands alone."""
+    places: dict[str, list[int]] = {}
+    for index, item in enumerate(differences):
+        if item.what not in ("doc", "aliases"):
+            for path in _paths(item):
+                places.setdefault(path, []).append(index)
     reasons: dict[tuple[int, str], list[str]] = {}
     alone: list[Change] = []
     for direction, found in (("backward", backward), ("forward", forward)):
-        for item in found:
-            nearest = _nearest(differences, item, direction)
+        for cause in found:
+            nearest = _nearest(differences, places, cause, direction)
             for index in nearest:
-                reasons.setdefault((index, direction), []).append(item.reason)
+                reasons.setdefault((index, direction), []).append(cause.reason)
             if not nearest:
-                cause = {direction: (item.reason,)}
-                alone.append(Change(item.path, Action.CHANGED, "meaning", **cause))
+                why = {direction: (cause.reason,)}
+                alone.append(Change(cause.path, Action.CHANGED, "meaning", **why))
     joined = [
         Change(
             *(item.path, item.action, item.what, item.before, item.after),
@@ -118,21 +126,20 @@ def _join(
     return joined + alone
 
 
-def _nearest(differences: list[Difference], found: Break, direction: str) -> list[int]:
+def _nearest(
+    differences: list[Difference], places: dict[str, list[int]], found: Break, direction: str
+) -> list[int]:
     """The differences at a break's path, or else around it, or else the first inside it."""
-    around: dict[tuple[int, int], list[int]] = {}
-    for index, item in enumerate(differences):
-        path = next((path for path in _paths(item) if _is_inside(found.path, path)), None)
-        if path is not None and item.what not in ("doc", "aliases"):
-            around.setdefault((len(path), _likely(item, direction)), []).append(index)
-    if around:
-        best = max(around)
-        nearest = around[best]
-        # of several, those that the reason names, or all where each is part of the cause
-        named = [i for i in nearest if _value(differences[i]) in found.reason]
-        return named or (nearest if best[1] else nearest[:1])
-    inside = (i for i, item in enumerate(differences) if _is_inside(item.path, found.path))
-    return [*inside][:1]
+    ends = [i for i, char in enumerate(found.path) if char in _ENDS]
+    for end in (len(found.path), *reversed(ends)):
+        here = places.get(found.path[:end])
+        if here:
+            likely = [i for i in here if _is_likely(differences[i], direction)]
+            # of several, those that the reason names, or all where each is part of the cause
+            named = [i for i in likely or here if _value(differences[i]) in found.reason]
+            return (named or likely or here[:1])[:_MOST]
+    within = tuple(found.path + end for end in _ENDS)
+    return next((here[:1] for path, here in places.items() if path.startswith(within)), [])
 
 
 def _paths(item: Difference) -> list[str]:
@@ -142,21 +149,17 @@ def _paths(item: Difference) -> list[str]:
     return [item.path]
 
 
-def _likely(item: Difference, direction: str) -> int:
+def _is_likely(item: Difference, direction: str) -> bool:
     """Taking a choice away breaks backward, adding one forward; with what is required it turns."""
     added_breaks = direction == ("backward" if item.what == "required" else "forward")
     if item.what not in ("required", "symbol", "type", "enum"):
-        return 0
-    return int(item.action is (Action.ADDED if added_breaks else Action.REMOVED))
+        return False
+    return item.action is (Action.ADDED if added_breaks else Action.REMOVED)
 
 
 def _value(item: Difference) -> str:
     value = item.before if item.action is Action.REMOVED else item.after
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _is_inside(path: str, other: str) -> bool:
-    return path == other or (path.startswith(other) and path[len(other) :][:1] in _ENDS)
 
 
 def _words(change: Change) -> str:

@@ -24,7 +24,7 @@ def _items(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator[Break
         wanted = prefix[index] if index < len(prefix) else rest
         written = parts_of([other.part(item_at(other, index)) for other in facts.parts])
         name = str(index) if index < len(prefix) else "items"
-        found = proof.refused(written, part.part(wanted), f"{path}/{name}")
+        found = proof.refused_inside(written, part.part(wanted), f"{path}/{name}")
         if found and wanted is False:
             reason = f"arrays of more than {index} items may be written and are refused"
             yield Break(path, "ITEMS_REMOVED_FROM_CLOSED_CONTENT_MODEL", reason)
@@ -71,13 +71,15 @@ def _holds(proof: Proof, facts: Facts, wanted: Place, least: int) -> bool:
         contained = get(part, "contains")
         if contained is not None and get(part, "minContains", 1) >= least:
             written = parts_of([part.part(contained)])
-            if proof.passes(written, wanted):
+            if proof.passes_inside(written, wanted):
                 return True
     if facts.least("minItems") < least:
         return False
     known = max((len(items_of(part)[0]) for part in facts.parts), default=0)
     return all(
-        proof.passes(parts_of([part.part(item_at(part, index)) for part in facts.parts]), wanted)
+        proof.passes_inside(
+            parts_of([part.part(item_at(part, index)) for part in facts.parts]), wanted
+        )
         for index in range(known + 1)
     )
 
@@ -90,7 +92,7 @@ def _holds_at_most(proof: Proof, facts: Facts, wanted: Place, most: int) -> bool
         contained, limit = get(part, "contains"), get(part, "maxContains")
         if contained is not None and limit is not None and limit <= most:
             written = parts_of([wanted])
-            if proof.passes(written, part.part(contained)):
+            if proof.passes_inside(written, part.part(contained)):
                 return True
     return False
 
@@ -102,11 +104,19 @@ def _unevaluated(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator
     if not is_flat(part):
         reason = "what other keywords leave over cannot be compared"
         yield Break(f"{path}/unevaluatedItems", "NOT_COMPARABLE", reason)
-    elif "items" not in part.contents:
+    elif not _evaluates_all(part):
+        first = len(items_of(part)[0])
         known = max((len(items_of(other)[0]) for other in facts.parts), default=0)
-        for index in range(len(items_of(part)[0]), known + 1):
+        for index in range(first, max(first, known) + 1):
             written = parts_of([other.part(item_at(other, index)) for other in facts.parts])
-            yield from proof.refused(written, part.part(wanted), f"{path}/unevaluatedItems")
+            yield from proof.refused_inside(written, part.part(wanted), f"{path}/unevaluatedItems")
+
+
+def _evaluates_all(part: Place) -> bool:
+    """Whether there is a schema for all further items, so that none is left over."""
+    if isinstance(part.contents.get("items"), list):
+        return "additionalItems" in part.contents
+    return "items" in part.contents
 
 
 def _longest(facts: Facts) -> int | None:

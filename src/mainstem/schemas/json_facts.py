@@ -13,14 +13,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
-from jsonschema.validators import Draft4Validator, Draft6Validator, Draft7Validator
-
+from mainstem.schemas.json_drafts import LEGACY
 from mainstem.schemas.json_parse import REFERENCES, Place
 
 # "number" is two of these, so that sets can be compared
 ATOMS: Final = frozenset({"null", "boolean", "object", "array", "string", "integer", "fraction"})
 NUMBERS: Final = frozenset({"integer", "fraction"})
-LEGACY: Final = (Draft4Validator, Draft6Validator, Draft7Validator)
 # keywords that a draft honours beside those it has a validator for
 _BESIDE: Final = {
     "else": {"if"},
@@ -68,6 +66,14 @@ def parts_of(places: Iterable[Place]) -> Parts | None:
                 todo.append(place.follow(reference))
         todo += [place.part(item) for item in get(place, "allOf", ())]
     return tuple(found)
+
+
+def joined(parts: Parts, places: Iterable[Place]) -> Parts | None:
+    """Parts, and what is in further places; None if nothing can hold."""
+    more = parts_of(places)
+    if more is None:
+        return None
+    return tuple({id(part.contents): part for part in (*parts, *more)}.values())
 
 
 def atoms(types: str | list[str]) -> set[str]:

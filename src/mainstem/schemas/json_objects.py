@@ -10,7 +10,9 @@ from mainstem.schemas.json_facts import (
     Facts,
     additional,
     get,
+    has,
     is_flat,
+    joined,
     matches,
     parts_of,
     property_at,
@@ -26,7 +28,7 @@ def _properties(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator[
     for name, wanted in part.contents["properties"].items():
         written = parts_of(property_at(facts.parts, name))
         at = f"{path}/properties{pointer(name)}"
-        found = proof.refused(written, part.part(wanted), at)
+        found = proof.refused_inside(written, part.part(wanted), at)
         if found and not written:
             reason = f'"{name}" could have any value before, for the content was open'
             yield Break(at, "PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL", reason)
@@ -42,8 +44,8 @@ def _patterns(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator[Br
         for name in _names(facts):
             if matches(pattern, name) is not False:
                 written = parts_of(property_at(facts.parts, name))
-                yield from proof.refused(written, wanted, at)
-        if not proof.passes((), wanted) and not any(
+                yield from proof.refused_inside(written, wanted, at)
+        if not proof.passes_inside((), wanted) and not any(
             _unnamed_pass(proof, other, wanted, pattern) for other in facts.parts
         ):
             reason = "properties with such names could have other values before"
@@ -54,7 +56,7 @@ def _unnamed_pass(proof: Proof, part: Place, wanted: Place, pattern: str) -> boo
     """Whether what one part allows under names with a pattern, apart from named ones, passes."""
     patterns: dict[str, Any] = get(part, "patternProperties", {})
     cases = [patterns[pattern]] if pattern in patterns else [*patterns.values(), additional(part)]
-    return all(proof.passes(parts_of([part.part(case)]), wanted) for case in cases)
+    return all(proof.passes_inside(parts_of([part.part(case)]), wanted) for case in cases)
 
 
 def _additional(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator[Break]:
@@ -83,7 +85,7 @@ def _others(proof: Proof, facts: Facts, part: Place, contents: Any, path: str) -
         named = name in get(part, "properties", {})
         if named or any(matches(pattern, name) for pattern in patterns):
             continue
-        found = proof.refused(parts_of(property_at(facts.parts, name)), wanted, path)
+        found = proof.refused_inside(parts_of(property_at(facts.parts, name)), wanted, path)
         if found and contents is False:
             reason = f'"{name}" may be written and is refused, for the content is closed'
             yield Break(path, "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", reason)
@@ -93,7 +95,7 @@ def _others(proof: Proof, facts: Facts, part: Place, contents: Any, path: str) -
         theirs = get(other, "patternProperties", {})
         cases = [schema for pattern, schema in theirs.items() if pattern not in patterns]
         cases.append(additional(other))
-        if all(proof.passes(parts_of([other.part(case)]), wanted) for case in cases):
+        if all(proof.passes_inside(parts_of([other.part(case)]), wanted) for case in cases):
             return
     kind = (
         "ADDITIONAL_PROPERTIES_REMOVED" if contents is False else "ADDITIONAL_PROPERTIES_NARROWED"
@@ -131,12 +133,12 @@ def _property_names(proof: Proof, facts: Facts, part: Place, path: str) -> Itera
         return
     written = [proof.derive(part, {"type": "string"}, "names")]
     for other in facts.parts:
-        if "propertyNames" in other.contents:
+        if has(other, "propertyNames"):
             written.append(other.part(other.contents["propertyNames"]))
         if (names := _closed(other)) is not None:
             written.append(proof.derive(other, {"enum": sorted(names)}, "closed"))
     wanted = part.part(part.contents["propertyNames"])
-    yield from proof.refused(parts_of(written), wanted, f"{path}/propertyNames")
+    yield from proof.refused_inside(parts_of(written), wanted, f"{path}/propertyNames")
 
 
 def _dependencies(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator[Break]:
@@ -148,7 +150,7 @@ def _dependencies(proof: Proof, facts: Facts, part: Place, path: str) -> Iterato
                 continue
             at = f"{path}/{keyword}{pointer(name)}"
             present = proof.derive(part, {"required": [name]}, "present", name)
-            written = parts_of([*facts.parts, present, *_follow_from(facts, name)])
+            written = joined(facts.parts, [present, *_follow_from(facts, name)])
             if not isinstance(wanted, list):
                 yield from proof.refused(written, part.part(wanted), at)
             elif written is not None:

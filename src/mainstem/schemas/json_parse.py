@@ -10,37 +10,20 @@ from urllib.parse import urljoin
 
 from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
-from jsonschema.validators import (
-    Draft3Validator,
-    Draft4Validator,
-    Draft6Validator,
-    Draft7Validator,
-    Draft201909Validator,
-    Draft202012Validator,
-    validator_for,
-)
 from jsonschema_specifications import REGISTRY as SPECIFICATIONS
-from referencing import Registry
+from referencing import Registry, Resource
 from referencing.exceptions import InvalidAnchor, NoSuchAnchor, PointerToNowhere, Unresolvable
 from referencing.jsonschema import specification_with
 
 from mainstem.errors import MainstemError
+from mainstem.schemas.json_drafts import DEFAULT, LEGACY, draft_of
 from mainstem.schemas.model import Resolve, Schema, SchemaType
 from mainstem.schemas.references import gather
 from mainstem.schemas.text import malformed, pointer, read_json, too_deep
 
 MAX_LEVELS = 64
 """Schemas inside one another; the library recurses ten frames deep for each."""
-BASE = "mem://schema"
-"""Where a schema without an `$id` is, for relative references to start from."""
 
-DRAFTS = (
-    Draft4Validator,
-    Draft6Validator,
-    Draft7Validator,
-    Draft201909Validator,
-    Draft202012Validator,
-)
 # where schemas stand inside a schema: as the value, in a list, in an object
 ONE = frozenset(
     {
@@ -62,6 +45,10 @@ MANY = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
 NAMED = frozenset(
     {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 )
+IN_PLACE = frozenset(
+    {"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
+)
+"""Those whose schemas apply to the value itself, not to a part of it."""
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 Path = tuple[str | int, ...]
@@ -114,20 +101,31 @@ def parse_json_schema(schema: Schema, resolve: Resolve) -> JsonSchema:
     """Checks the schema by its draft's own schema, and that each reference leads somewhere."""
     document = read_json(schema.text, SchemaType.JSON)
     draft = _draft(document)
-    base = _identity(document) or BASE
-    registry: Registry[Any] = SPECIFICATIONS
-    for name, reference in gather(schema, resolve).items():
-        other = read_json(reference.text, SchemaType.JSON)
-        _check(other, _draft(other), name)
-        resource = _specification(_draft(other)).create_resource(other)
-        # a text may use the name itself, or what it is relative to its own place
-        registry = registry.with_resources([(name, resource), (urljoin(base, name), resource)])
-        if own := _identity(other):
-            registry = registry.with_resource(own, resource)
+    registry = _registry(schema, document, gather(schema, resolve))
     _check(document, draft, None)
     parsed = JsonSchema(schema, document, draft, registry)
     _follow_all(parsed)
     return parsed
+
+
+def _registry(schema: Schema, document: Any, given: dict[str, Schema]) -> Registry[Any]:
+    """All that is referred to, under each address by which a text may call it."""
+    found: dict[str, Resource[Any]] = {}
+    addressed: list[tuple[str, Resource[Any]]] = []
+    owners = [(_identity(document) or "", schema)]
+    for name, reference in given.items():
+        other = read_json(reference.text, SchemaType.JSON)
+        _check(other, _draft(other), name)
+        found[name] = _specification(_draft(other)).create_resource(other)
+        address = _identity(other) or name
+        addressed.append((address, found[name]))
+        owners.append((address, reference))
+    pairs = [*found.items(), *addressed]
+    for address, owner in owners:
+        # relative to the place of the schema that names it
+        pairs += [(urljoin(address, ref.name), found[ref.name]) for ref in owner.references]
+    registry: Registry[Any] = SPECIFICATIONS.with_resources(pairs)
+    return registry
 
 
 def inner(contents: Any) -> Iterator[tuple[Path, Any]]:
@@ -191,18 +189,46 @@ def _check_pattern(pattern: Any, path: Path) -> None:
 
 def _follow_all(parsed: JsonSchema) -> None:
     todo: list[tuple[Path, Place]] = [((), parsed.root)]
-    seen: set[int] = set()
+    # schema -> those that apply to the same value
+    beside: dict[int, list[int]] = {}
+    names: dict[int, str] = {}
     while todo:
         path, place = todo.pop()
-        if id(place.contents) in seen or not isinstance(place.contents, Mapping):
+        if id(place.contents) in beside or not isinstance(place.contents, Mapping):
             continue
-        seen.add(id(place.contents))
+        here = beside.setdefault(id(place.contents), [])
+        names[id(place.contents)] = pointer(*path)
+        alone = parsed.draft in LEGACY and "$ref" in place.contents
         for key in REFERENCES:
             reference = place.contents.get(key)
             if isinstance(reference, str):
-                todo.append(((*path, key), _lead(place, reference, (*path, key))))
+                target = _lead(place, reference, (*path, key))
+                here.append(id(target.contents))
+                todo.append(((*path, key), target))
         for way, contents in inner(place.contents):
+            if way[0] in IN_PLACE and not alone:
+                here.append(id(contents))
             todo.append(((*path, *way), place.part(contents)))
+    _check_ends(beside, names)
+
+
+def _check_ends(beside: dict[int, list[int]], names: dict[int, str]) -> None:
+    """Refuses schemas that lead back to themselves for one and the same value: no check ends."""
+    done: set[int] = set()
+    for start, first in beside.items():
+        way: dict[int, Iterator[int]] = {start: iter(first)}
+        while way and start not in done:
+            last = next(reversed(way))
+            following = next((node for node in way[last] if node not in done), None)
+            if following is None:
+                done.add(last)
+                del way[last]
+            elif following in way:
+                circle = [*way][[*way].index(following) :]
+                path = " -> ".join(names[node] for node in [*circle, following][:20])
+                raise MainstemError("SCHEMA_REFERENCE_CIRCLE", path=path)
+            elif following in beside:
+                way[following] = iter(beside[following])
 
 
 def _lead(place: Place, reference: str, path: Path) -> Place:
@@ -222,10 +248,9 @@ def _draft(document: Any) -> type[Validator]:
     if not isinstance(document, dict | bool):
         raise malformed(SchemaType.JSON, "/", "a schema is an object, true or false")
     if not isinstance(document, dict) or "$schema" not in document:
-        return Draft7Validator
-    named = str(document["$schema"])
-    draft = validator_for({"$schema": named}, default=Draft3Validator)
-    if draft not in DRAFTS:
+        return DEFAULT
+    draft = draft_of(document["$schema"])
+    if draft is None:
         known = "drafts 4, 6, 7, 2019-09 and 2020-12"
         raise malformed(SchemaType.JSON, "/$schema", f"this is none of the {known}")
     return draft
@@ -237,4 +262,4 @@ def _identity(document: Any) -> str | None:
 
 
 def _specification(draft: type[Validator]) -> Any:
-    return specification_with(draft.META_SCHEMA.get("$schema") or draft.META_SCHEMA["$id"])
+    return specification_with(draft.META_SCHEMA["$schema"])

@@ -15,7 +15,7 @@ from mainstem.schemas.breaks import MAX_BREAKS, Break
 from mainstem.schemas.json_arrays import ARRAY_RULES
 from mainstem.schemas.json_facts import key_of, parts_of
 from mainstem.schemas.json_objects import OBJECT_RULES
-from mainstem.schemas.json_parse import JsonSchema
+from mainstem.schemas.json_parse import JsonSchema, inner
 from mainstem.schemas.json_proof import Proof, Rule
 from mainstem.schemas.json_scalars import SCALAR_RULES
 from mainstem.schemas.json_unions import UNION_RULES
@@ -31,5 +31,19 @@ def json_breaks(reader: JsonSchema, writer: JsonSchema) -> list[Break]:
         and key_of(reader.document) == key_of(writer.document)
     ):
         return []
+    if _is_dynamic(reader) or _is_dynamic(writer):
+        reason = "an anchor that others may replace cannot be compared"
+        return [Break("#", "NOT_COMPARABLE", reason)]
     found = Proof(RULES).refused(parts_of([writer.root]), reader.root, "#")
     return found[:MAX_BREAKS]
+
+
+def _is_dynamic(parsed: JsonSchema) -> bool:
+    """Whether a dynamic reference could lead elsewhere than where it seems to."""
+    todo, anchors = [parsed.document], 0
+    while todo:
+        contents = todo.pop()
+        todo += [item for _, item in inner(contents)]
+        if isinstance(contents, dict):
+            anchors += "$dynamicAnchor" in contents or contents.get("$recursiveAnchor") is True
+    return anchors > (0 if parsed.schema.references else 1)

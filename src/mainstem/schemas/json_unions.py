@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from mainstem.schemas.breaks import Break
-from mainstem.schemas.json_facts import Facts, get, key_of, parts_of
+from mainstem.schemas.json_facts import Facts, get, joined, key_of
 from mainstem.schemas.json_parse import Place
 from mainstem.schemas.json_proof import Proof, Rule, is_checkable
 
 
 def _any(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator[Break]:
     nearest: list[Break] = []
-    for index, branch in enumerate(part.contents["anyOf"]):
+    for index, branch in enumerate(() if proof.splits(facts) else part.contents["anyOf"]):
         found = proof.refused(facts.parts, part.part(branch), f"{path}/anyOf/{index}")
         if not found:
             return
@@ -23,19 +23,18 @@ def _any(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator[Break]:
 
 def _one(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator[Break]:
     branches = [part.part(branch) for branch in part.contents["oneOf"]]
-    nearest: list[Break] = []
-    both = ""
-    for index, branch in enumerate(branches):
-        found = proof.refused(facts.parts, branch, f"{path}/oneOf/{index}")
-        nearest = min(nearest or found, found, key=len) if found else nearest
-        if found:
-            continue
-        others = [other for other in range(len(branches)) if other != index]
-        overlap = [other for other in others if not proof.excluded(facts, branches[other])]
-        if not overlap:
+    reason = _nearest([])
+    if not proof.splits(facts):
+        # all but one must be out of the question
+        able = [i for i, branch in enumerate(branches) if not proof.excluded(facts, branch)]
+        found = [proof.refused(facts.parts, branches[i], f"{path}/oneOf/{i}") for i in able[:2]]
+        if len(able) == 1 and not found[0]:
             return
-        both = f"what is written may fit the alternatives {index} and {overlap[0]} at once"
-    yield Break(f"{path}/oneOf", "ONE_OF_NARROWED", both or _nearest(nearest))
+        if len(able) > 1 and not found[0]:
+            reason = f"what is written may fit the alternatives {able[0]} and {able[1]} at once"
+        elif found:
+            reason = _nearest(min(found, key=len))
+    yield Break(f"{path}/oneOf", "ONE_OF_NARROWED", reason)
 
 
 def _not(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator[Break]:
@@ -50,12 +49,12 @@ def _if(proof: Proof, facts: Facts, part: Place, path: str) -> Iterator[Break]:
     same = [other for other in facts.parts if _same_condition(part, other)]
     if "then" in part.contents:
         known = [other.part(other.contents["then"]) for other in same if "then" in other.contents]
-        written = parts_of([*facts.parts, condition, *known])
+        written = joined(facts.parts, [condition, *known])
         yield from proof.refused(written, part.part(part.contents["then"]), f"{path}/then")
     if "else" in part.contents:
         known = [other.part(other.contents["else"]) for other in same if "else" in other.contents]
         unmet = proof.derive(part, {"not": part.contents["if"]}, "else")
-        written = parts_of([*facts.parts, unmet, *known])
+        written = joined(facts.parts, [unmet, *known])
         yield from proof.refused(written, part.part(part.contents["else"]), f"{path}/else")
 
 

@@ -88,8 +88,7 @@ def parse_protobuf(schema: Schema, resolve: Resolve) -> ProtobufSchema:
     # a descriptor that was given has options that its printed text cannot always say
     imports = tuple(files.get(item.name, item) for item in imports)
     parsed = ProtobufSchema(schema, file, imports)
-    if main is not None:
-        _check(parsed)
+    _check(parsed)
     return parsed
 
 
@@ -129,6 +128,7 @@ def _imports(file: FileDescriptorProto, texts: dict[str, str]) -> tuple[FileDesc
 
 
 def _check(parsed: ProtobufSchema) -> None:
+    """The compiler takes more than the runtime does, such as messages of very many fields."""
     try:
         _ = parsed.descriptor
     except (TypeError, ValueError, KeyError) as error:

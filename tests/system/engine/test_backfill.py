@@ -1,7 +1,10 @@
-"""A table is computed anew from history while its live flow goes on; crashes change nothing."""
+"""A table is computed anew from history, or a stream gets its older part, while the live flow goes
+on; crashes change nothing.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +27,10 @@ pytestmark = pytest.mark.spark
 SQL = """
 CREATE STREAM s (k STRING, n INT) WITH (key = 'k', partitions = 2);
 CREATE TABLE t WITH (start = 'latest') AS SELECT k, count(*) AS n FROM s GROUP BY k;
+"""
+STREAM_SQL = """
+CREATE STREAM s (k STRING, n INT) WITH (key = 'k', partitions = 2);
+CREATE STREAM t WITH (start = 'latest') AS SELECT k, n FROM s;
 """
 SECONDS = 180
 STEPS = ("backfill-held", "backfill-switched", "take-over-written")
@@ -150,15 +157,51 @@ def test_a_cancelled_backfill_leaves_the_table_and_no_trace(
         eventually(lambda: rows(driver) == expected, SECONDS, what="the live flow goes on")
 
 
-def begin(driver: Driver, rate: int) -> None:
+def test_a_stream_gets_each_older_record_once(
+    driver: Driver, engine: Engine, sent: Callable[..., Counter[str]]
+) -> None:
+    driver.apply(STREAM_SQL)
+    sent(300, live=False)
+    with engine.running():
+        eventually(lambda: sent(1) and driver.rows("t"), SECONDS, what="the live flow has begun")
+        began = eventually(lambda: engine.status["t"]["began"], SECONDS, what="and says where")
+    [(topic, end)] = began.items()
+    assert sum(end.values()) >= 300
+    # first the newer half of it, then all: only what is missing is added
+    half = {p: offset // 2 for p, offset in end.items()}
+    for start, until in ((half, end), (dict.fromkeys(end, 0), half)):
+        older = driver.entry("t")
+        texts = (json.dumps({topic: at}) for at in (start, until))
+        begin(driver, rate=100, **dict(zip(("start", "end"), texts, strict=True)))
+        for step in STEPS[:2]:
+            engine.crash_at = step
+            with engine.running() as thread:
+                sent(30)
+                thread.join(SECONDS)
+                assert not thread.is_alive(), f"{step} was not reached: {engine.status}"
+        entry = driver.entry("t")
+        assert entry.backfill is not None and not entry.backfill.active
+        assert entry.generation == older.generation
+    expected = sent(20)
+    with engine.running():
+        eventually(lambda: times(driver) == expected, SECONDS, what=f"all, and once: {expected}")
+        more = sent(50)
+        eventually(lambda: times(driver) == more, SECONDS, what="the live flow goes on")
+
+
+def begin(driver: Driver, rate: int, **place: str) -> None:
     entry = driver.entry("t")
     inputs = [driver.entry("s").definition]
-    catalog = driver.catalog.with_entry(begun(entry, inputs, rate=rate))
+    catalog = driver.catalog.with_entry(begun(entry, inputs, rate=rate, **place))
     driver.catalog = replace(catalog, revision=catalog.revision + 1)
 
 
 def rows(driver: Driver) -> Counter[str]:
     return Counter({row["k"]: row["n"] for row in driver.rows("t")})
+
+
+def times(driver: Driver) -> Counter[str]:
+    return Counter(row["k"] for row in driver.rows("t"))
 
 
 def has_read_all(driver: Driver, engine: Engine) -> bool:

@@ -96,6 +96,20 @@ REFUSED = [
         "something else",
     ),
     ("@table", "t", "t.limit(3)", "limit without orderBy"),
+    ("@table", "t, u", 't.where("id IN (SELECT t FROM u)").limit(3)', "limit without orderBy"),
+    (
+        "@table",
+        "t, u",
+        't.orderBy("id").where("id IN (SELECT t FROM u LIMIT 2)").limit(3)',
+        "limit without orderBy",
+    ),
+    (
+        "@table",
+        "s",
+        's.groupBy(F.struct(s.id.alias("start"), s.n.alias("end")).alias("span")).count()'
+        '.select("span.start", "count")',
+        "primary key",
+    ),
     ("@table", "t", "t.sample(0.5)", "sample"),
     ("@table(key='n')", "s", 's.groupBy("id").agg(F.max("n").alias("n"))', "grouping columns"),
     ("@stream", "s", "s.foo", "foo"),

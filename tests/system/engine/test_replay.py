@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from mainstem.engine import late, writer
 from mainstem.errors import MainstemError
 from mainstem.testing.driver import Driver, Event
+from mainstem.vocabulary import COMMITS_TOPIC
 
 pytestmark = pytest.mark.spark
 
@@ -31,6 +33,8 @@ FLOWS = {
     "count window": "CREATE TABLE t AS SELECT id, count_window.start AS first, count(*) AS n FROM a"
     " GROUP BY id, count_window(2);",
     "distinct": "CREATE STREAM t AS SELECT DISTINCT id FROM a;",
+    "enrichment": "CREATE TABLE c (id INT PRIMARY KEY, at TIMESTAMP);"
+    " CREATE STREAM t AS SELECT a.id, c.at FROM a LEFT JOIN c ON a.id = c.id;",
 }
 
 
@@ -51,6 +55,32 @@ def test_a_replayed_batch_is_not_written_again(
     assert before
     replay_last(driver)
     assert driver.records(driver.entry("t").definition.topic) == before
+
+
+def test_an_enrichment_is_written_partition_by_partition_in_order(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "SMALL_BATCH", 0)
+    driver.apply(TWO + FLOWS["enrichment"])
+    driver.send(
+        Event("a", {"id": n, "at": "2026-01-01T09:00:00Z"}, key=str(n % 9)) for n in range(200)
+    )
+    driver.run()
+    entry, source = driver.entry("t"), driver.entry("a").definition.topic
+    filled = {f"{source}-{r.partition}" for r in driver.records(source)}
+    keys = (str(r.key, "utf-8") for r in driver.records(COMMITS_TOPIC) if r.key)
+    tasks = {key.partition("|")[2] for key in keys if key.startswith(f"{entry.flow_id}|{source}")}
+    assert len(filled) > 1
+    assert tasks == filled
+    written = driver.records(entry.definition.topic)
+    assert len(written) == 200
+    by_input: dict[int, list[int]] = {}
+    for record in driver.records(source):
+        by_input.setdefault(record.partition, []).append(json.loads(record.value or b"")["id"])
+    ids = [json.loads(r.value or b"")["id"] for r in written if r.partition == 0]
+    assert ids
+    for inputs in by_input.values():
+        assert [n for n in ids if n in inputs] == [n for n in inputs if n in ids]
 
 
 def test_a_late_record_is_kept_once_whatever_fails(

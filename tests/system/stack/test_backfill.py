@@ -43,12 +43,17 @@ def test_a_backfill_goes_on_after_a_kill_and_hands_over_exactly(shop):
 
         shop.refused("BACKFILL_NOT_POSSIBLE", "POST", "/v1/backfills/hits", json={})
         shop.refused("NO_BACKFILL", "GET", "/v1/backfills/hit_counts")
+        shop.do("CREATE STREAM hit_copies WITH (start = 'latest') AS SELECT k FROM hits")
+        copies = "SELECT count(*) FROM hit_copies"
+        eventually(lambda: write("live") or shop.rows(copies) != [[0]], SECONDS, what="copies")
+        older = shop.cli("backfill", "start", "hit_copies", "--rate", 100, "-o", "json").ok().json
+        assert older["appends"] and older["records"] >= 2000
         begun = shop.cli("backfill", "start", "hit_counts", "--rate", 100, "-o", "json").ok().json
         assert begun["records"] >= 2000 and begun["since"] == "beginning"
         shop.refused("BACKFILL_ON_ITS_WAY", "POST", "/v1/backfills/hit_counts", json={})
 
-        def progress() -> dict[str, object]:
-            told: dict[str, object] = shop.http.get("/v1/backfills/hit_counts").json()
+        def progress(name: str = "hit_counts") -> dict[str, object]:
+            told: dict[str, object] = shop.http.get(f"/v1/backfills/{name}").json()
             return told
 
         eventually(lambda: 0 < (progress()["records_done"] or 0) < 2000, SECONDS, what="it reads")
@@ -57,12 +62,18 @@ def test_a_backfill_goes_on_after_a_kill_and_hands_over_exactly(shop):
         [[key, still]] = shop.rows("SELECT * FROM hit_counts")
         assert key == "live" and still >= before  # served as it was
         shop.cli("backfill", "resume", "hit_counts", "--rate", 100_000).ok()
+        shop.cli("backfill", "resume", "hit_copies", "--rate", 100_000).ok()
         [told] = shop.cli("backfill", "list", "hit_counts", "-o", "json").ok().json
         assert told["rate"] == 100_000
         eventually(lambda: progress()["state"] == "done", SECONDS, what="it is handed over")
         write("live", "k1", "new")
         shop.wait_for_rows("SELECT * FROM hit_counts", expected(), SECONDS)
+        eventually(lambda: progress("hit_copies")["state"] == "done", SECONDS, what="copied")
+        by_key = "SELECT k, count(*) FROM hit_copies GROUP BY k"
+        shop.wait_for_rows(by_key, expected(), SECONDS)
+        shop.refused("NOTHING_TO_BACKFILL", "POST", "/v1/backfills/hit_copies", json={})
         told = shop.http.get("/v1/objects/hit_counts").json()
         assert told["status"]["generation"] == told["generation"]
     finally:
-        shop.do("DROP TABLE IF EXISTS hit_counts", "DROP STREAM hits")
+        shop.do("DROP TABLE IF EXISTS hit_counts", "DROP STREAM IF EXISTS hit_copies")
+        shop.do("DROP STREAM hits")

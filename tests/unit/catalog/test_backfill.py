@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from mainstem.catalog.backfill import begun, beside, handed_over, topic_beside, turned
+from mainstem.catalog.backfill import (
+    appended,
+    begun,
+    beside,
+    handed_over,
+    topic_beside,
+    turned,
+    unread,
+)
 from mainstem.catalog.entry import BackfillState, Entry
 from mainstem.definitions.model import Definition
 from mainstem.definitions.parse import parse_one
@@ -53,6 +61,41 @@ def test_it_runs_beside_the_table_with_the_same_text() -> None:
     assert beside(turned(entry, BackfillState.PAUSED), 4).paused
 
 
+def test_a_stream_is_given_what_lies_before_its_own() -> None:
+    stream = replace(TABLE, definition=made("CREATE STREAM x AS SELECT n FROM s"))
+    start, end = '{"s": {"0": 3}}', '{"s": {"0": 9}}'
+    entry = begun(stream, [STREAM], since="offsets", start=start, end=end)
+    assert entry.reaches == start
+    staged = beside(entry, partitions=2)
+    assert (staged.flow_id, staged.definition.topic) == ("x.6", "x")
+    assert (staged.definition.start, staged.definition.until) == (start, end)
+    done = appended(entry)
+    assert (done.generation, done.served_generation, done.reaches) == (5, 5, start)
+    assert done.backfill is not None and done.backfill.state is BackfillState.DONE
+    # what was taken once is never taken again, however it ended
+    assert turned(entry, BackfillState.CANCELLED).reaches == start
+
+
+@pytest.mark.parametrize(
+    ("wanted", "begin", "taken", "expected"),
+    [
+        (0, 0, 9, (0, 9)),
+        (5, 0, 9, (5, 9)),
+        (9, 0, 9, (9, 9)),
+        (12, 0, 9, (9, 9)),
+        (0, 4, 9, (4, 9)),
+        (0, 10, 9, (10, 10)),  # what was not read is not in the log any more
+        (0, 0, None, (0, 0)),  # a partition that came later was read from its beginning
+    ],
+)
+def test_what_a_stream_has_not_read(
+    wanted: int, begin: int, taken: int | None, expected: tuple[int, int]
+) -> None:
+    known = {} if taken is None else {"s": {1: taken}}
+    start, end = unread({"s": {1: wanted}}, {"s": {1: begin}}, known)
+    assert (start, end) == ({"s": {1: expected[0]}}, {"s": {1: expected[1]}})
+
+
 def test_one_at_a_time() -> None:
     with pytest.raises(MainstemError, match="is on its way"):
         begun(begun(TABLE, [STREAM]), [STREAM])
@@ -74,7 +117,22 @@ def test_a_rate_is_kept_unless_another_is_given() -> None:
 @pytest.mark.parametrize(
     ("text", "source", "start", "reason"),
     [
-        ("CREATE STREAM x AS SELECT n FROM s", STREAM, "earliest", "it is a stream"),
+        (
+            "CREATE STREAM x AS SELECT k, count(*) AS n FROM s"
+            " GROUP BY k, window(_timestamp, '1 minute') EMIT FINAL",
+            STREAM,
+            "earliest",
+            "rows come of several records",
+        ),
+        ("CREATE STREAM x AS SELECT DISTINCT k FROM s", STREAM, "earliest", "several records"),
+        ("CREATE STREAM x AS SELECT k FROM w", WILD, "earliest", "topics come and go"),
+        (
+            "CREATE STREAM x AS SELECT k FROM s UNION ALL SELECT k FROM s",
+            STREAM,
+            "earliest",
+            "reads s twice",
+        ),
+        ("CREATE STREAM x AS SELECT k FROM t", TABLE.definition, "earliest", "changes to tables"),
         ("CREATE TABLE x (k STRING, PRIMARY KEY (k))", None, "earliest", "no flow"),
         (
             "CREATE TABLE x AS SELECT k, n + 1 AS n FROM t",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 STARTED = {
     "name": "visits", "since": "beginning", "rate": None, "records": 4200, "whole": True,
-    "dry_run": False,
+    "appends": False, "dry_run": False,
 }  # fmt: skip
 PATH = "/v1/backfills/visits"
 
@@ -21,7 +21,8 @@ PATH = "/v1/backfills/visits"
 def told(state: str, **more: Any) -> dict[str, Any]:
     return {
         "name": "visits", "state": state, "since": "beginning", "rate": 100, "records_done": 10,
-        "records_total": 40, "records_per_second": 9.5, "eta_seconds": 3, "error": None, **more,
+        "records_total": 40, "records_per_second": 9.5, "eta_seconds": 3, "error": None,
+        "appends": False, **more,
     }  # fmt: skip
 
 
@@ -87,6 +88,7 @@ def test_wait_ends_when_it_is_handed_over(
 def test_pause_resume_cancel(gateway: Gateway, run: Run) -> None:
     gateway.answer("POST", f"{PATH}/pause", told("paused"))
     gateway.answer("POST", f"{PATH}/resume", told("running"))
+    gateway.answer("GET", PATH, told("running"))
     gateway.answer("DELETE", PATH, told("cancelled"))
     for verb, word in (("pause", "paused"), ("resume", "goes on"), ("cancel", "cancelled")):
         result = run("backfill", verb, "visits")
@@ -94,3 +96,15 @@ def test_pause_resume_cancel(gateway: Gateway, run: Run) -> None:
         assert f"backfill of visits {word}" in result.err
     run("backfill", "resume", "visits", "--rate", "7")
     assert gateway.requests[-1].json() == {"rate": 7}
+
+
+def test_a_stream_loses_nothing_by_a_start_but_by_a_cancel(gateway: Gateway, run: Run) -> None:
+    gateway.answer("POST", PATH, {**STARTED, "whole": False, "appends": True})
+    started = run("backfill", "start", "visits", "--from", "2026-01-01")
+    assert started.code == 0
+    assert "reads 4,200 older records" in started.err
+    gateway.answer("GET", PATH, told("running", appends=True))
+    gateway.answer("DELETE", PATH, told("cancelled", appends=True))
+    assert "CONFIRMATION_NEEDED" in run("backfill", "cancel", "visits").err
+    assert gateway.requests[-1].method == "GET"
+    assert run("backfill", "cancel", "visits", "--yes").code == 0

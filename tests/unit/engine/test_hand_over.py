@@ -36,6 +36,7 @@ class FakeFlow:
     entry: Entry
     running: bool = False
     caught_up: bool = False
+    finished: bool = False
     reached: bool = True
     can_be_held: bool = True
     done: list[str] = field(default_factory=list)
@@ -199,3 +200,22 @@ def test_a_paused_one_stays_where_it_is(world: World) -> None:
 
 def test_topics_of_backfills_that_ended_unseen_are_swept_away(world: World) -> None:
     assert world.topics == [topic_beside("t", 6), "t"]
+
+
+def test_a_stream_has_its_older_part_when_the_backfill_is_past_its_end(world: World) -> None:
+    stream = replace(TABLE, generation=7, definition=made("CREATE STREAM t AS SELECT k FROM s"))
+    world.set(begun(stream, [STREAM], start='{"s": {"0": 0}}', end='{"s": {"0": 9}}'))
+    world.live.running = False  # the two have nothing to do with each other
+    world.turn()
+    backfill = world.made[-1]
+    assert backfill.running and backfill.entry.flow_id == "t.8"
+    backfill.finished, backfill.can_be_held = True, False
+    world.turn()
+    assert world.entry.backfill is not None and world.entry.backfill.active
+    backfill.can_be_held = True
+    world.turn()
+    assert world.entry.backfill is not None
+    assert world.entry.backfill.state is BackfillState.DONE
+    assert (world.entry.generation, "hold" in world.live.done) == (7, False)
+    world.turn()
+    assert backfill.done[-2:] == ["stop", "discard"]

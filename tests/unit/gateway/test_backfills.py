@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from mainstem.catalog.apply import Executor
-from mainstem.catalog.backfill import handed_over
+from mainstem.catalog.backfill import appended, handed_over
 from mainstem.catalog.entry import BackfillState, Catalog, Entry
 from mainstem.definitions.model import Create
 from mainstem.definitions.parse import parse_one
@@ -35,6 +35,7 @@ class World:
         made = [
             entry("CREATE STREAM s (k STRING)"),
             entry("CREATE TABLE t AS SELECT k, count(*) AS n FROM s GROUP BY k"),
+            entry("CREATE STREAM copy AS SELECT k FROM s"),
         ]
         self.catalog = Catalog({e.name: e for e in made}, revision=7)
         self.statuses: dict[str, dict[str, Any]] = {}
@@ -104,7 +105,15 @@ def test_from_offsets(world: World) -> None:
 
 @pytest.mark.parametrize(
     "since",
-    ["yesterday", "", {"s": {"0": 101}}, {"s": {"1": 9}}, {"s": {"7": 0}}, {"s": {"x": 0}}],
+    [
+        "yesterday",
+        "",
+        {"s": {"0": 101}},
+        {"s": {"1": 9}},
+        {"s": {"7": 0}},
+        {"s": {"x": 0}},
+        {"S": {"0": 1}},
+    ],
 )
 def test_places_that_are_none(world: World, since: Any) -> None:
     with pytest.raises(MainstemError) as refused:
@@ -147,3 +156,31 @@ def test_what_was_said_of_another_backfill_does_not_count(world: World) -> None:
     world.backfills.start("t", "beginning", None)
     world.statuses["t"] = {"generation": 1, "backfill": {"state": "failed", "generation": 99}}
     assert world.backfills.one("t")["state"] == "running"
+
+
+def test_a_stream_gets_what_lies_before_the_records_with_which_its_flow_began(world: World) -> None:
+    with pytest.raises(MainstemError, match="has not begun"):
+        world.backfills.start("copy", "beginning", None)
+    world.statuses["copy"] = {"generation": 1, "began": {"s": {"0": 70, "1": 15}}}
+    told = world.backfills.start("copy", {"s": {"0": 60, "1": 18}}, None)
+    assert (told["records"], told["appends"]) == (10, True)
+    copy = world.catalog.entries["copy"]
+    assert copy.backfill is not None and copy.backfill.end is not None
+    assert json.loads(copy.backfill.start) == {"s": {"0": 60, "1": 15}}
+    assert json.loads(copy.backfill.end) == {"s": {"0": 70, "1": 15}}
+    world.catalog = world.catalog.with_entry(appended(copy))
+    world.statuses.clear()  # no engine runs
+    assert world.backfills.one("copy")["state"] == "done"
+    with pytest.raises(MainstemError) as refused:
+        world.backfills.start("copy", {"s": {"0": 65, "1": 18}}, None)
+    assert refused.value.code == "NOTHING_TO_BACKFILL"
+    assert world.backfills.start("copy", "beginning", None)["records"] == 65
+    again = world.catalog.entries["copy"].backfill
+    assert again is not None
+    assert json.loads(again.end or "") == {"s": {"0": 60, "1": 15}}
+
+
+def test_where_an_earlier_generation_began_does_not_count(world: World) -> None:
+    world.statuses["copy"] = {"generation": 9, "began": {"s": {"0": 70, "1": 15}}}
+    with pytest.raises(MainstemError, match="has not begun"):
+        world.backfills.start("copy", "beginning", None)

@@ -10,7 +10,8 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from mainstem.schemas.json_parse import DRAFTS, JsonSchema, parse_json_schema
+from mainstem.schemas.json_drafts import DRAFTS
+from mainstem.schemas.json_parse import JsonSchema, parse_json_schema
 from mainstem.schemas.json_rules import json_breaks
 from mainstem.schemas.model import Resolve, Schema, SchemaType
 
@@ -66,11 +67,17 @@ def objects(depth: int) -> st.SearchStrategy[Any]:
     inner = st.deferred(lambda: schemas(depth - 1))
     keywords = {
         "type": st.just("object"),
-        "properties": st.dictionaries(NAMES, inner, max_size=2),
+        "properties": st.dictionaries(
+            NAMES, st.one_of(inner, inner, st.just({"$ref": "#"})), max_size=2
+        ),
         "patternProperties": st.dictionaries(st.sampled_from(["^x", "a$"]), inner, max_size=1),
         "additionalProperties": st.one_of(st.just(False), inner),
         "required": st.lists(NAMES, max_size=2, unique=True),
         "propertyNames": leaves(),
+        "unevaluatedProperties": st.one_of(st.just(False), inner),
+        "anyOf": st.lists(inner, min_size=1, max_size=2),
+        "dependentRequired": st.dictionaries(NAMES, st.lists(NAMES, unique=True), max_size=1),
+        "dependentSchemas": st.dictionaries(NAMES, inner, max_size=1),
         "dependencies": st.dictionaries(
             NAMES, st.one_of(st.lists(NAMES, unique=True), inner), max_size=1
         ),
@@ -82,9 +89,13 @@ def arrays(depth: int) -> st.SearchStrategy[Any]:
     inner = st.deferred(lambda: schemas(depth - 1))
     keywords = {
         "type": st.just("array"),
-        "items": st.one_of(inner, st.lists(inner, min_size=1, max_size=2)),
+        "items": st.one_of(inner, inner, st.lists(inner, min_size=1, max_size=2)),
         "additionalItems": inner,
-        "contains": inner,
+        "prefixItems": st.lists(inner, min_size=1, max_size=2),
+        "unevaluatedItems": inner,
+        "contains": st.one_of(inner, st.just({"$ref": "#"})),
+        "minContains": SMALL,
+        "maxContains": SMALL,
         "minItems": SMALL,
         "maxItems": SMALL,
     }
@@ -134,7 +145,7 @@ def read(document: Any, draft: type, resolve: Resolve) -> JsonSchema | None:
         return parse_json_schema(schema, resolve)
     except Exception as error:
         # a change may have put a keyword where a name was, or what the draft does not have
-        if getattr(error, "code", None) == "SCHEMA_MALFORMED":
+        if getattr(error, "code", None) in ("SCHEMA_MALFORMED", "SCHEMA_REFERENCE_CIRCLE"):
             return None
         raise
 

@@ -116,12 +116,30 @@ def test_malformed_json_schema(text: str, where: str, no_references: Resolve) ->
         (f"{P3} enum E {{ A = 1; }}", "line 1"),
         (f"{P3} message {'M {' * 40}{'}' * 40}", "line 1"),
         ('syntax = "proto9";', "line 1"),
+        (f"{P3} message M {{{''.join(f'string f{n}={n};' for n in range(1, 9000))}}}", "its desc"),
     ],
 )
 def test_malformed_protobuf(text: str, where: str, no_references: Resolve) -> None:
     error = code_of(Schema(PROTOBUF, text), no_references)
     assert error.code == "SCHEMA_MALFORMED"
     assert str(error.params["where"]).startswith(where)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://json-schema.org/draft-04/schema",
+        "http://json-schema.org/draft-04/schema#",
+        "http://json-schema.org/draft-06/schema#",
+        "http://json-schema.org/draft-07/schema",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2020-12/schema#",
+    ],
+)
+def test_drafts_of_json_schema(address: str, no_references: Resolve) -> None:
+    parsed = parse(Schema(JSON, json.dumps({"$schema": address})), no_references)
+    assert isinstance(parsed, JsonSchema)
+    assert parsed.draft.META_SCHEMA["$schema"].rstrip("#") == address.rstrip("#")
 
 
 @pytest.mark.parametrize("type", SchemaType)
@@ -210,6 +228,31 @@ def test_json_references(resolving: Callable[..., Resolve]) -> None:
     assert not parsed.validator().is_valid({"p": "1.5"})
 
 
+def test_json_references_of_references(resolving: Callable[..., Resolve]) -> None:
+    """Each relative to the place of the schema that has it."""
+    known = {
+        ("item", 1): Schema(
+            JSON,
+            '{"$id": "http://shop/parts/item.json", "properties": {"p": {"$ref": "money.json"}}}',
+            (Reference("money.json", "money", 1),),
+        ),
+        ("money", 1): Schema(JSON, '{"type": "number"}'),
+    }
+    text = '{"$id": "http://shop/order.json", "items": {"$ref": "parts/item.json"}}'
+    schema = Schema(JSON, text, (Reference("parts/item.json", "item", 1),))
+    parsed = parse(schema, resolving(known))
+    assert isinstance(parsed, JsonSchema)
+    assert parsed.validator().is_valid([{"p": 1}])
+    assert not parsed.validator().is_valid([{"p": "1"}])
+
+
+def test_additional_items_beside_no_list(no_references: Resolve) -> None:
+    """Where the library's own validators fail."""
+    parsed = parse(Schema(JSON, '{"items": true, "additionalItems": false}'), no_references)
+    assert isinstance(parsed, JsonSchema)
+    assert parsed.validator().is_valid([1])
+
+
 def test_protobuf_references_as_text_and_as_descriptor(resolving: Callable[..., Resolve]) -> None:
     inner = "package a; message N { map<string, int32> counts = 1; message O { } O o = 2; }"
     compiled = parse(Schema(PROTOBUF, P3 + inner), resolving({}))
@@ -288,6 +331,33 @@ def test_references_in_a_circle(type: SchemaType, resolving: Callable[..., Resol
     error = code_of(known["a", 1], resolving(known))
     assert error.code == "SCHEMA_REFERENCE_CIRCLE"
     assert "b version 1 -> c version 1 -> a version 1 -> b version 1" in error.message
+
+
+@pytest.mark.parametrize(
+    ("document", "circle"),
+    [
+        ({"$ref": "#"}, True),
+        ({"anyOf": [{"$ref": "#"}, {"type": "string"}]}, True),
+        ({"$ref": "#/definitions/a", "definitions": {"a": {"not": {"$ref": "#"}}}}, True),
+        (
+            {"definitions": {"a": {"$ref": "#/definitions/b"}, "b": {"$ref": "#/definitions/a"}}},
+            True,
+        ),
+        ({"dependencies": {"a": {"$ref": "#"}}}, True),
+        ({"properties": {"a": {"$ref": "#"}}}, False),
+        ({"anyOf": [{"items": {"$ref": "#"}}, {"type": "string"}]}, False),
+        ({"allOf": [{"$ref": "#/definitions/a"}] * 2, "definitions": {"a": {}}}, False),
+    ],
+)
+def test_a_schema_leads_back_to_itself(
+    document: dict[str, Any], circle: bool, no_references: Resolve
+) -> None:
+    """Through a part of the value that ends with the value; for the value itself it never would."""
+    schema = Schema(JSON, json.dumps(document))
+    if circle:
+        assert code_of(schema, no_references).code == "SCHEMA_REFERENCE_CIRCLE"
+    else:
+        parse(schema, no_references)
 
 
 def test_many_references_are_bounded(resolving: Callable[..., Resolve]) -> None:

@@ -1,4 +1,4 @@
-"""Backfills: a table's result computed anew from history, beside the one that is served."""
+"""Backfills: a flow once more over history, for a table's whole result or a stream's older part."""
 
 from __future__ import annotations
 
@@ -38,19 +38,21 @@ class Resume(BaseModel):
 
 @router.get("/v1/backfills")
 def backfills(at: At) -> dict[str, Any]:
-    """The last backfill of each table that had one."""
+    """The last backfill of each table or stream that had one."""
     return {"backfills": at.backfills.all()}
 
 
 @router.get("/v1/backfills/{name}")
 def one(at: At, name: str) -> dict[str, Any]:
-    """The last backfill of a table, and how far it is."""
+    """The last backfill of a table or stream, and how far it is."""
     return at.backfills.one(name)
 
 
 @router.post("/v1/backfills/{name}")
 def start(at: At, name: str, wanted: Start) -> dict[str, Any]:
-    """Compute a table anew; it is served as it is until the new result has caught up."""
+    """Compute a table anew, which is served as it is until the new result has caught up; or add to
+    a stream the rows of records before those with which its flow began.
+    """
     return at.backfills.start(name, wanted.since, wanted.rate, dry_run=wanted.dry_run)
 
 
@@ -68,5 +70,7 @@ def resume(at: At, name: str, wanted: Resume) -> dict[str, Any]:
 
 @router.delete("/v1/backfills/{name}")
 def cancel(at: At, name: str) -> dict[str, Any]:
-    """Give a backfill up; the table stays as it is."""
+    """Give a backfill up: the table stays as it is; a stream keeps what was added, and is never
+    given the rest.
+    """
     return at.backfills.turn(name, BackfillState.CANCELLED)

@@ -1,0 +1,167 @@
+"""The pipeline that must survive, and what each of its flows must have made of its input.
+
+In `make soak` it has some more kinds of flow: each costs time whenever the engine starts.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from mainstem.config import Project, load_project
+from mainstem.testing.load import Numbered
+
+KILLS = int(os.environ.get("MAINSTEM_KILLS", "8"))
+FULL = KILLS >= 30
+
+PIPELINE = """
+CREATE STREAM numbers (k STRING, seq BIGINT, id STRING)
+  WITH (key = 'k', event_time = 'timestamp_seconds(1767225600 + seq)', watermark = '12 hours');
+CREATE STREAM copied AS SELECT k, seq, id FROM numbers;
+CREATE STREAM beside AS SELECT k, seq, id FROM numbers WHERE k IS NOT NULL;
+CREATE TABLE totals AS
+  SELECT k, count(*) AS n, sum(seq) AS total, max(seq) AS last FROM numbers GROUP BY k;
+CREATE TABLE minutes AS
+  SELECT k, window.start AS minute, count(*) AS n, sum(seq) AS total, max(seq) AS last
+  FROM numbers GROUP BY k, window(_event_time, '1 minute');
+CREATE STREAM paired AS
+  SELECT a.k, a.seq, a.id, b.id AS later FROM numbers a JOIN numbers b
+    ON a.k = b.k AND a.seq + 40 = b.seq
+    AND b._event_time BETWEEN a._event_time AND a._event_time + INTERVAL 1 MINUTE
+  WHERE a.seq % 10 = 0 AND b.seq % 10 = 0;
+CREATE TABLE labels (k STRING PRIMARY KEY, label STRING);
+CREATE STREAM joined AS
+  SELECT n.k, n.seq, n.id, l.label FROM numbers n LEFT JOIN labels l ON n.k = l.k;
+CREATE TABLE summary AS
+  SELECT right(k, 1) AS digit, count(*) AS n, sum(total) AS total, max(last) AS last
+  FROM totals GROUP BY right(k, 1);
+"""
+FUNCTIONS = """
+from dataclasses import dataclass
+from mainstem import State, stateful
+
+@dataclass
+class Numbered:
+    k: str
+    seq: int
+    id: str
+
+@dataclass
+class Sum:
+    n: int
+    total: int
+
+@dataclass
+class Counted:
+    k: str
+    seq: int
+    id: str
+    n: int
+    total: int
+
+@stateful(stream="numbers", key="k")
+def counted(number: Numbered, state: State[Sum]) -> list[Counted]:
+    kept = state.value = state.value or Sum(0, 0)
+    kept.n += 1
+    kept.total += number.seq
+    return [Counted(number.k, number.seq, number.id, kept.n, kept.total)]
+"""
+MORE = """
+CREATE STREAM tens AS
+  SELECT k, count_window.start AS first, count(*) AS n, sum(seq) AS total, max(seq) AS last
+  FROM numbers GROUP BY k, count_window(10) EMIT FINAL;
+"""
+FRAMES = """
+from mainstem import stream, table
+from pyspark.sql import DataFrame, functions as F
+
+@stream(key="k")
+def mirrored(numbers: DataFrame) -> DataFrame:
+    return numbers.select("k", "seq", "id")
+
+@table(primary_key="k")
+def tally(numbers: DataFrame) -> DataFrame:
+    sums = (F.count("*").alias("n"), F.sum("seq").alias("total"), F.max("seq").alias("last"))
+    return numbers.groupBy("k").agg(*sums)
+"""
+COPIED, TOTALS, JOINED, SUMMARY = "copied.1", "totals.1", "joined.1", "summary.1"
+COUNTED, MINUTES, PAIRED = "counted.1", "minutes.1", "paired.1"
+TENS, TALLY = "tens.1", "tally.1"
+FLOWS: tuple[str, ...] = (COPIED, TOTALS, JOINED, COUNTED, MINUTES, PAIRED)
+READS = {
+    "copied": "numbers",
+    "beside": "numbers",
+    "minutes": "numbers",
+    "paired": "numbers",
+    "joined": "numbers",
+    "counted": "numbers",
+    "totals": "numbers",
+    "summary": "totals",
+}
+if FULL:
+    FLOWS = (*FLOWS, TENS, TALLY)
+    READS |= dict.fromkeys(("tens", "mirrored", "tally"), "numbers")
+
+
+def make_project(folder: Path) -> Project:
+    (folder / "mainstem.toml").write_text('name = "faults"\n[kafka]\npartitions = 4\n')
+    (folder / "pipeline").mkdir()
+    (folder / "pipeline" / "all.sql").write_text(PIPELINE)
+    if FULL:
+        (folder / "pipeline" / "more.sql").write_text(MORE)
+        (folder / "pipeline" / "frames.py").write_text(FRAMES)
+    (folder / "functions").mkdir()
+    (folder / "functions" / "all.py").write_text(FUNCTIONS)
+    return load_project(folder)
+
+
+def totals_of(source: dict[int, list[Numbered]]) -> dict[str, tuple[int, int, int]]:
+    totals: dict[str, tuple[int, int, int]] = {}
+    for records in source.values():
+        for record in records:
+            n, total, last = totals.get(record.k, (0, 0, -1))
+            totals[record.k] = (n + 1, total + record.seq, max(last, record.seq))
+    return totals
+
+
+def minutes_of(source: dict[int, list[Numbered]]) -> dict[tuple[str, str], tuple[int, int, int]]:
+    minutes: dict[tuple[str, str], tuple[int, int, int]] = {}
+    for record in chain.from_iterable(source.values()):
+        start = datetime.fromtimestamp(1767225600 + record.seq // 60 * 60, UTC)
+        place = record.k, f"{start:%Y-%m-%dT%H:%M:%S.%fZ}"
+        n, total, last = minutes.get(place, (0, 0, -1))
+        minutes[place] = (n + 1, total + record.seq, max(last, record.seq))
+    return minutes
+
+
+def pairs_of(source: dict[int, list[Numbered]]) -> dict[str, int]:
+    """Once each record that has a partner."""
+    there = {(record.k, record.seq): record.id for record in chain.from_iterable(source.values())}
+    return {name: 1 for (k, seq), name in there.items() if seq % 10 == 0 and (k, seq + 40) in there}
+
+
+def tens_of(source: dict[int, list[Numbered]]) -> dict[tuple[str, int], tuple[int, int, int]]:
+    """The full windows of ten records of a key, in the order of the log, once each."""
+    keys: dict[str, list[int]] = {}
+    for record in chain.from_iterable(source.values()):
+        keys.setdefault(record.k, []).append(record.seq)
+    return {
+        (k, first + 1): (10, sum(numbers[first : first + 10]), numbers[first + 9])
+        for k, numbers in keys.items()
+        for first in range(0, len(numbers) - 9, 10)
+    }
+
+
+def summary_of(totals: dict[str, tuple[int, int, int]]) -> dict[str, tuple[int, int, int]]:
+    summary: dict[str, tuple[int, int, int]] = {}
+    for k, (_, total, last) in totals.items():
+        n, sum_, highest = summary.get(k[-1], (0, 0, -1))
+        summary[k[-1]] = (n + 1, sum_ + total, max(highest, last))
+    return summary
+
+
+def row_of(row: dict[str, Any]) -> tuple[int, int, int]:
+    return row["n"], row["total"], row["last"]
