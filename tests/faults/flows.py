@@ -1,6 +1,7 @@
 """The pipeline that must survive, and what each of its flows must have made of its input.
 
-In `make soak` it has some more kinds of flow: each costs time whenever the engine starts.
+In `make soak` it has all kinds of flow, else those without state, with state, and over a table:
+each costs time whenever the engine starts.
 """
 
 from __future__ import annotations
@@ -24,17 +25,6 @@ CREATE STREAM copied AS SELECT k, seq, id FROM numbers;
 CREATE STREAM beside AS SELECT k, seq, id FROM numbers WHERE k IS NOT NULL;
 CREATE TABLE totals AS
   SELECT k, count(*) AS n, sum(seq) AS total, max(seq) AS last FROM numbers GROUP BY k;
-CREATE TABLE minutes AS
-  SELECT k, window.start AS minute, count(*) AS n, sum(seq) AS total, max(seq) AS last
-  FROM numbers GROUP BY k, window(_event_time, '1 minute');
-CREATE STREAM paired AS
-  SELECT a.k, a.seq, a.id, b.id AS later FROM numbers a JOIN numbers b
-    ON a.k = b.k AND a.seq + 40 = b.seq
-    AND b._event_time BETWEEN a._event_time AND a._event_time + INTERVAL 1 MINUTE
-  WHERE a.seq % 10 = 0 AND b.seq % 10 = 0;
-CREATE TABLE labels (k STRING PRIMARY KEY, label STRING);
-CREATE STREAM joined AS
-  SELECT n.k, n.seq, n.id, l.label FROM numbers n LEFT JOIN labels l ON n.k = l.k;
 CREATE TABLE summary AS
   SELECT right(k, 1) AS digit, count(*) AS n, sum(total) AS total, max(last) AS last
   FROM totals GROUP BY right(k, 1);
@@ -70,6 +60,17 @@ def counted(number: Numbered, state: State[Sum]) -> list[Counted]:
     return [Counted(number.k, number.seq, number.id, kept.n, kept.total)]
 """
 MORE = """
+CREATE TABLE minutes AS
+  SELECT k, window.start AS minute, count(*) AS n, sum(seq) AS total, max(seq) AS last
+  FROM numbers GROUP BY k, window(_event_time, '1 minute');
+CREATE STREAM paired AS
+  SELECT a.k, a.seq, a.id, b.id AS later FROM numbers a JOIN numbers b
+    ON a.k = b.k AND a.seq + 40 = b.seq
+    AND b._event_time BETWEEN a._event_time AND a._event_time + INTERVAL 1 MINUTE
+  WHERE a.seq % 10 = 0 AND b.seq % 10 = 0;
+CREATE TABLE labels (k STRING PRIMARY KEY, label STRING);
+CREATE STREAM joined AS
+  SELECT n.k, n.seq, n.id, l.label FROM numbers n LEFT JOIN labels l ON n.k = l.k;
 CREATE STREAM tens AS
   SELECT k, count_window.start AS first, count(*) AS n, sum(seq) AS total, max(seq) AS last
   FROM numbers GROUP BY k, count_window(10) EMIT FINAL;
@@ -90,20 +91,12 @@ def tally(numbers: DataFrame) -> DataFrame:
 COPIED, TOTALS, JOINED, SUMMARY = "copied.1", "totals.1", "joined.1", "summary.1"
 COUNTED, MINUTES, PAIRED = "counted.1", "minutes.1", "paired.1"
 TENS, TALLY = "tens.1", "tally.1"
-FLOWS: tuple[str, ...] = (COPIED, TOTALS, JOINED, COUNTED, MINUTES, PAIRED)
-READS = {
-    "copied": "numbers",
-    "beside": "numbers",
-    "minutes": "numbers",
-    "paired": "numbers",
-    "joined": "numbers",
-    "counted": "numbers",
-    "totals": "numbers",
-    "summary": "totals",
-}
+FLOWS: tuple[str, ...] = (COPIED, TOTALS)
+READS = {"copied": "numbers", "beside": "numbers", "totals": "numbers", "summary": "totals"}
 if FULL:
-    FLOWS = (*FLOWS, TENS, TALLY)
-    READS |= dict.fromkeys(("tens", "mirrored", "tally"), "numbers")
+    FLOWS = (*FLOWS, JOINED, COUNTED, MINUTES, PAIRED, TENS, TALLY)
+    more = ("joined", "counted", "minutes", "paired", "tens", "mirrored", "tally")
+    READS |= dict.fromkeys(more, "numbers")
 
 
 def make_project(folder: Path) -> Project:
@@ -113,8 +106,8 @@ def make_project(folder: Path) -> Project:
     if FULL:
         (folder / "pipeline" / "more.sql").write_text(MORE)
         (folder / "pipeline" / "frames.py").write_text(FRAMES)
-    (folder / "functions").mkdir()
-    (folder / "functions" / "all.py").write_text(FUNCTIONS)
+        (folder / "functions").mkdir()
+        (folder / "functions" / "all.py").write_text(FUNCTIONS)
     return load_project(folder)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 import pytest
-from tests.faults.flows import FULL, row_of, totals_of
+from tests.faults.flows import row_of, totals_of
 
 from mainstem.cli.client import Client
 from mainstem.config import load_project
@@ -33,12 +33,7 @@ from mainstem.testing.faults import Faults, faulty_stack
 from mainstem.testing.load import Load
 from mainstem.testing.waiting import eventually
 
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.spark,
-    pytest.mark.slow,
-    pytest.mark.skipif(not FULL, reason="a part of `make soak`: MAINSTEM_KILLS=30"),
-]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 SECONDS = 240
 NUMBERS = "CREATE STREAM numbers (k STRING, seq BIGINT, id STRING) WITH (key = 'k')"
