@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # these take long to import, and `--help` needs none of them
     from mainstem.config import Project
     from mainstem.local.run_file import RunInfo
     from mainstem.log.connection import Connection
+    from mainstem.schemas.registry_client import RegistryClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,25 @@ class Session:
         client = Client(self.url, self.timeout)
         self.say_more(f"gateway: {client.url}")
         return client
+
+    @cached_property
+    def registry(self) -> RegistryClient:
+        """The schema registry: the gateway's, or the one that the project's settings name.
+
+        A gateway that is given by --url or MAINSTEM_URL goes before the settings of a project.
+        """
+        from mainstem.schemas.registry_client import RegistryClient
+
+        if not (self.options.url or os.environ.get("MAINSTEM_URL")):
+            schemas = self.project.settings.schemas
+            if schemas.registry:
+                self.say_more(f"registry: {schemas.registry}")
+                return RegistryClient.from_settings(schemas, timeout=self.timeout)
+        import httpx2
+
+        # the client's own URL has no password in it, so that messages have none
+        url, given = f"{self.client.url.rstrip('/')}/registry", httpx2.URL(self.url)
+        return RegistryClient(url, given.username, given.password, timeout=self.timeout)
 
     @cached_property
     def connection(self) -> Connection:

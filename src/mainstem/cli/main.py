@@ -17,6 +17,7 @@ from mainstem.cli import (
     project,
     quarantine,
     records,
+    schema,
     sql,
     stack,
     topics,
@@ -73,7 +74,7 @@ def root(
         typer.echo(context.get_help())
 
 
-for noun in (project, stack, pipeline, objects, backfill, sql, records, topics, quarantine):
+for noun in (project, stack, pipeline, objects, backfill, sql, records, topics, schema, quarantine):
     app.add_typer(noun.app)
 
 

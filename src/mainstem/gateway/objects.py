@@ -35,6 +35,7 @@ def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
         "comment": definition.comment,
         "status": status,
         "inputs": list(query.inputs) if query else [],
+        "columns_read": list(query.columns_read) if query else [],
         "sql": definition.text,
         "file": definition.location.file,
         "line": definition.location.line,

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -25,6 +25,7 @@ T = TypeVar("T")
 _JSON = "application/vnd.schemaregistry.v1+json"
 _ACCEPT = f"{_JSON}, application/json"
 _TIMEOUT_SECONDS = 10.0
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _REMEMBERED = 10_000
 _ANY = "-"
 _AWAY = (408, 429, 502, 503, 504)
@@ -47,22 +48,26 @@ class ExternalRegistry:
         user: str = "",
         password: str = "",
         *,
+        timeout: float = _TIMEOUT_SECONDS,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
         self._url = url.rstrip("/")
         self._client = httpx2.Client(
             auth=(user, password) if user or password else None,
             headers={"Accept": _ACCEPT},
-            timeout=_TIMEOUT_SECONDS,
+            timeout=timeout,
             transport=transport,
+            # a proxy of the environment never leads to a server on this machine
+            trust_env=httpx2.URL(self._url).host not in _LOOPBACK,
         )
         self._known: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
 
     @classmethod
-    def from_settings(cls, settings: SchemasSettings) -> ExternalRegistry:
+    def from_settings(cls, settings: SchemasSettings, timeout: float = _TIMEOUT_SECONDS) -> Self:
         """The one that the project names."""
-        return cls(settings.registry, settings.user, settings.password.get_secret_value())
+        password = settings.password.get_secret_value()
+        return cls(settings.registry, settings.user, password, timeout=timeout)
 
     def close(self) -> None:
         """End its connections; safe to call twice."""

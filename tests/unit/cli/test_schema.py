@@ -1,0 +1,245 @@
+"""The schema commands against our registry, whose topic is a list."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+from starlette.testclient import TestClient
+
+from mainstem.cli.context import Session
+from mainstem.cli.schema_users import topic_of, users
+from mainstem.gateway.registry_app import RegistryApp
+from mainstem.schemas.registry_client import RegistryClient
+from mainstem.testing.schemas_topic import MemoryTopic
+
+if TYPE_CHECKING:
+    from tests.unit.cli.conftest import Gateway, Run
+
+
+def click(*fields: str, default: str | None = None) -> str:
+    more = {} if default is None else {"default": default}
+    members = [{"name": name, "type": "string", **more} for name in fields]
+    return json.dumps({"type": "record", "name": "Click", "fields": members})
+
+
+def one(name: str, **more: Any) -> dict[str, Any]:
+    columns = [{"name": column, "type": "string"} for column in more.pop("columns", ())]
+    plain = {"kind": "stream", "topic": name, "wildcard": False, "inputs": [], "columns_read": []}
+    return {"name": name, **plain, "columns": columns, **more}
+
+
+OBJECTS = [
+    one("clicks", columns=["user", "page"]),
+    one("pages", kind="table", columns=["page", "n"], inputs=["clicks"], columns_read=["page"]),
+    one("names", columns=["user"], inputs=["clicks"], columns_read=["user"]),
+    one("all_clicks", columns=["user", "page"], inputs=["clicks"], columns_read=["*"]),
+    one("after", columns=["n"], inputs=["pages"], columns_read=["page"]),
+    one("counts", columns=["m"], inputs=["pages"], columns_read=["n"]),
+    one("python", columns=["x"], inputs=["clicks"]),
+]
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch: pytest.MonkeyPatch, gateway: Gateway, project: Path) -> None:
+    services: Any = type("Services", (), {"registry": MemoryTopic().registry()})()
+    inner = RegistryApp(services, rest=None)  # type: ignore[arg-type]
+    http = TestClient(inner, base_url="http://127.0.0.1", raise_server_exceptions=False)
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        found = http.request(
+            request.method, str(request.url), content=request.content, headers=dict(request.headers)
+        )
+        return httpx2.Response(found.status_code, content=found.content)
+
+    transport = httpx2.MockTransport(answer)
+    client = RegistryClient("http://127.0.0.1/registry", transport=transport)
+    monkeypatch.setattr(Session, "registry", client)
+    gateway.answer("GET", "/v1/objects", {"objects": OBJECTS})
+
+
+@pytest.fixture
+def clicks(run: Run) -> Path:
+    """A subject of two versions; the file is what would be the third."""
+    file = Path("click.avsc")
+    for fields in (("user",), ("user", "page")):
+        file.write_text(click(*fields, default=""))
+        assert run("schema", "register", "clicks-value", str(file)).code == 0
+    return file
+
+
+def test_register_list_show(run: Run, clicks: Path) -> None:
+    assert run("schema", "list", "-o", "csv").out == (
+        "subject,version,id,type\nclicks-value,2,2,AVRO\n"
+    )
+    shown = run("schema", "show", "clicks-value", "--version", "1")
+    assert json.loads(shown.out) == json.loads(click("user", default=""))
+    assert "version 1 of 1, 2; AVRO, id 1, BACKWARD" in shown.err
+    document = json.loads(run("schema", "show", "clicks-value", "-o", "json").out)
+    assert (document["version"], document["versions"], document["level"]) == (2, [1, 2], "BACKWARD")
+    result = run("schema", "register", "clicks-value", str(clicks), "-o", "json")
+    assert json.loads(result.out) == {"subject": "clicks-value", "version": 2, "id": 2}
+
+
+def test_register_from_stdin_and_by_type(run: Run) -> None:
+    text = 'syntax = "proto3"; message A { int32 a = 1; }'
+    assert run("schema", "register", "a", "-", stdin=text).code == 64
+    assert run("schema", "register", "a", "-", "--type", "protobuf", stdin=text).code == 0
+    assert run("schema", "show", "a").out == text + "\n"
+    user = 'syntax = "proto3"; import "a.proto"; message B { A a = 1; }'
+    given = ("schema", "register", "b", "-", "--type", "protobuf")
+    assert "SCHEMA_REFERENCE_UNKNOWN" in run(*given, stdin=user).err
+    assert run(*given, "--reference", "a.proto=a", stdin=user).code == 64
+    assert run(*given, "--reference", "a.proto=a:1", stdin=user).code == 0
+    # who does not say references means those that there are
+    more = user.replace("A a = 1;", "A a = 1; int32 more = 2;")
+    assert "version 2" in run(*given, stdin=more).err
+
+
+def test_what_cannot_be_read(run: Run, clicks: Path) -> None:
+    assert "FILE_UNREADABLE" in run("schema", "register", "s", "none.avsc").err
+    clicks.write_text('{"type": "record"')
+    result = run("schema", "register", "s", str(clicks))
+    assert result.code == 1
+    assert "SCHEMA_MALFORMED" in result.err
+    assert "SUBJECT_UNKNOWN" in run("schema", "show", "none").err
+    assert "SCHEMA_VERSION_UNKNOWN" in run("schema", "show", "clicks-value", "--version", "9").err
+
+
+def test_delete(run: Run, clicks: Path) -> None:
+    assert "1 version of" in run("schema", "delete", "clicks-value", "--version", "2").err
+    assert "clicks-value,1," in run("schema", "list", "-o", "csv").out
+    assert run("schema", "list", "--deleted", "-o", "csv").out == (
+        "subject,version,id,type,deleted\nclicks-value,1,1,AVRO,false\nclicks-value,2,2,AVRO,true\n"
+    )
+    again = ("schema", "delete", "clicks-value", "--version", "2")
+    assert "SCHEMA_VERSION_SOFT_DELETED" in run(*again).err
+    assert "CONFIRMATION_NEEDED" in run(*again, "--permanent").err
+    assert run(*again, "--permanent", "--yes").code == 0
+    assert (
+        "SUBJECT_NOT_SOFT_DELETED"
+        in run("schema", "delete", "clicks-value", "--permanent", "--yes").err
+    )
+    assert "1 version of" in run("schema", "delete", "clicks-value").err
+    assert run("schema", "list", "-o", "jsonl").out == ""
+
+
+def test_config(run: Run, clicks: Path) -> None:
+    def level(*arguments: str) -> str:
+        return str(json.loads(run("schema", "config", *arguments, "-o", "json").out)["level"])
+
+    assert level() == "BACKWARD"
+    assert level("clicks-value", "full") == "FULL"
+    assert level("--for-all", "NONE") == "NONE"
+    assert level("clicks-value") == "FULL"
+    assert level("clicks-value", "--reset") == "NONE"
+    assert level("--reset") == "BACKWARD"
+    assert "COMPATIBILITY_INVALID" in run("schema", "config", "clicks-value", "SIDEWARDS").err
+    assert run("schema", "config", "clicks-value", "FULL", "--reset").code == 64
+    assert run("schema", "config", "clicks-value", "--for-all", "FULL").code == 64
+
+
+def test_a_break_says_whom(run: Run, clicks: Path) -> None:
+    assert run("schema", "check", str(clicks), "--subject", "clicks-value").code == 0
+    clicks.write_text(
+        click("user", "page").replace(
+            '"name": "page", "type": "string"', '"name": "page", "type": "int"'
+        )
+    )
+    result = run("schema", "check", str(clicks), "--subject", "clicks-value")
+    assert result.code == 4
+    assert "breaks the rule BACKWARD of clicks-value" in result.out
+    assert "version 2, BACKWARD: Click.page: " in result.out
+    assert (
+        "used by: clicks (stream), pages (table), all_clicks (stream), python (stream),"
+        " after (stream)\n" in result.out
+    )
+    document = json.loads(
+        run("schema", "check", str(clicks), "--subject", "clicks-value", "-o", "json").out
+    )
+    assert document[0]["compatible"] is False
+    assert document[0]["breaks"][0]["field"] == "page"
+    assert document[0]["breaks"][0]["version"] == 2
+
+
+def test_who_uses_it_may_not_be_known(run: Run, gateway: Gateway, clicks: Path) -> None:
+    gateway.refuse("GET", "/v1/objects", "INTERNAL", 500)
+    clicks.write_text(click("user", "added"))
+    result = run("schema", "check", str(clicks), "--subject", "clicks-value")
+    assert result.code == 4
+    assert "used by: not known" in result.out
+
+
+def test_check_a_folder(run: Run, clicks: Path) -> None:
+    assert "NO_SCHEMA_FILES" in run("schema", "check").err
+    folder = Path("schemas")
+    folder.mkdir()
+    (folder / "clicks-value.avsc").write_text(click("user", "page", "more", default=""))
+    (folder / "a%2Fb.json").write_text('{"type": "object"}')
+    result = run("schema", "check")
+    assert (result.code, result.out) == (0, "")
+    assert "the first version of a/b" in result.err
+    assert "may follow version 2 of clicks-value (BACKWARD)" in result.err
+    (folder / "bad.proto").write_text("message {")
+    result = run("schema", "check", "schemas")
+    assert result.code == 1
+    assert "bad.proto: SCHEMA_MALFORMED" in result.err
+    (folder / "clicks-value.avsc").write_text(click("other"))
+    assert run("schema", "check", "schemas").code == 4
+    assert run("schema", "check", "schemas", "--subject", "x").code == 64
+
+
+def test_transitive_levels_name_each_version(run: Run, clicks: Path) -> None:
+    run("schema", "config", "clicks-value", "BACKWARD_TRANSITIVE")
+    clicks.write_text(click("user", "page", "added"))
+    out = run("schema", "check", str(clicks), "--subject", "clicks-value").out
+    assert "version 1, BACKWARD" in out
+    assert "version 2, BACKWARD" in out
+
+
+def test_diff(run: Run, clicks: Path) -> None:
+    result = run("schema", "diff", "clicks-value")
+    assert "+ Click.page: field added" in result.out
+    assert "version 1 -> version 2: 1 change, compatible under BACKWARD" in result.err
+    back = run("schema", "diff", "clicks-value", "--from", "2", "--to", "1", "-o", "json")
+    document = json.loads(back.out)
+    assert document["changes"][0]["action"] == "removed"
+    assert document["compatible"] is True
+    other = Path("other.avsc")
+    other.write_text(click("user", "page", "third"))
+    result = run("schema", "diff", str(clicks), str(other))
+    assert (result.code, "BREAKING" in result.out) == (0, True)
+    assert "compatible" in run("schema", "diff", str(clicks), str(other), "--level", "none").err
+    assert "COMPATIBILITY_INVALID" in run("schema", "diff", "clicks-value", "--level", "x").err
+    assert run("schema", "diff", "clicks-value", "--to", "1").code == 64
+
+
+def test_evolve(run: Run, clicks: Path) -> None:
+    clicks.write_text(click("user", "page", "more", default=""))
+    given = ("schema", "evolve", "clicks-value", str(clicks))
+    assert "CONFIRMATION_NEEDED" in run(*given).err
+    dry = run(*given, "--dry-run")
+    assert (dry.code, "+ Click.more: field added" in dry.out) == (0, True)
+    assert "clicks-value,2," in run("schema", "list", "-o", "csv").out
+    result = run(*given, "--yes")
+    assert (result.code, "clicks-value: version 3, id 3" in result.err) == (0, True)
+    clicks.write_text(click("other"))
+    assert run(*given, "--yes").code == 4
+    assert "clicks-value,3," in run("schema", "list", "-o", "csv").out
+
+
+def test_topics_and_users() -> None:
+    assert [topic_of(name) for name in ("a-value", "a-b-key", "shop.Order", "-value")] == [
+        "a",
+        "a-b",
+        None,
+        None,
+    ]
+    objects = [{**each, "topics": [each["topic"]]} for each in OBJECTS]
+    assert users(objects, "clicks", "USER")[:2] == ["clicks (stream)", "names (stream)"]
+    assert users(objects, "clicks", "none") == []
+    assert "counts (stream)" in users(objects, "clicks", None)
+    assert users(objects, "other", None) == []
