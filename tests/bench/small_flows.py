@@ -1,8 +1,8 @@
 """Many small flows over one stream: the cores that they take together, and how fresh they are.
 
 A platform runs for days, so what counts is how the flows run when they have run for a while: Java
-compiles for minutes, and flows move into a shared scan one after the other. So they are warmed up
-until the CPU time of two pieces in a row is nearly the same, or until a time limit.
+compiles for minutes. So they are warmed up until the CPU time of two pieces in a row is nearly the
+same, or until a time limit.
 
 Freshness is that of the rows in the topics: how long after it was meant to be sent an event is seen
 by a reader of committed records. Of an aggregate, only rows with the newest event of a key count.

@@ -110,18 +110,6 @@ class World:
         log = self.batches(flow)
         eventually(lambda: log.size(log.begun()) < SMALL_BATCH / 4, 180, what=f"{flow} keeps up")
 
-    def wait_until_shared(self, flow: str) -> None:
-        """Until the flow shares the scan of its stream, so that its next batch is a shared one."""
-
-        def shared() -> bool:
-            try:
-                flows = self.client.status()["flows"]
-            except MainstemError:
-                return False
-            return any(f["shared"] for f in flows if flow == f"{f['flow']}.{f['generation']}")
-
-        eventually(shared, 180, what=f"{flow} shares")
-
     def a_moment(self, longest: float = 1.2) -> None:
         """Some time, so that what follows hits whatever is under way: here, time is the input."""
         time.sleep(self.chance.uniform(0, longest))
@@ -312,8 +300,6 @@ def strike_small_batch(world: World, flow: str, steps: tuple[str, ...]) -> Death
     if FULL:
         world.await_output(kill_at_random(world, 8))
     world.wait_for_small_batches(flow)
-    if flow == COPIED:
-        world.wait_until_shared(flow)
     return strike_in_a_row(world, flow, steps, "*", large=False)
 
 

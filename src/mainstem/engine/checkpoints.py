@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -50,16 +49,7 @@ class Checkpoints:
 
     def settled(self, folder: str) -> bool:
         """True when a flow that starts there has no batch to do again."""
-        begun, done = self.last_batches(folder)
-        return begun == done
-
-    def last_batches(self, folder: str) -> tuple[int | None, int | None]:
-        """The last batch that was begun, and the last that is done."""
-        return self._newest(f"{folder}/offsets"), self._newest(f"{folder}/commits")
-
-    def query_id(self, folder: str) -> str:
-        """What Spark calls the query of the checkpoint, in all of its runs."""
-        return str(json.loads(self._read(self._path(f"{folder}/metadata")))["id"])
+        return self._newest(f"{folder}/offsets") == self._newest(f"{folder}/commits")
 
     def delete(self, folder: str) -> None:
         """Removes a folder; no error when there is none."""
@@ -125,16 +115,12 @@ class Checkpoints:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
+        if files.rename(fresh, path):
+            return
+        files.delete(path, False)  # some file systems do not replace what is there
         if not files.rename(fresh, path):
             message = f"{path} could not be written"
             raise OSError(message)
-
-    def delete_notes(self, folder: str, name: str, before: int) -> None:
-        """Removes what was noted under a name for older batches."""
-        for note in self.folders(f"{folder}/{name}"):
-            batch = PurePosixPath(note).name
-            if batch.isdecimal() and int(batch) < before:
-                self.delete(note)
 
     def delete_note(self, folder: str, name: str, batch_id: int) -> None:
         """Removes a note; no error when there is none."""

@@ -129,21 +129,6 @@ def compile_marked(
     return run_query(session, query, (mark,))
 
 
-def compile_each(
-    session: SparkSession,
-    queries: Sequence[Query],
-    source: Definition,
-    rows: DataFrame,
-    metadata: Sequence[str],
-) -> list[DataFrame]:
-    """The rows of several queries over the same rows of their only input.
-
-    These have the metadata columns that any of the queries mentions.
-    """
-    rows.createOrReplaceTempView(_view(source))
-    return [run_query(session, query, metadata) for query in queries]
-
-
 def compile_empty(session: SparkSession, query: Query, inputs: Sequence[Definition]) -> DataFrame:
     """The query over inputs without rows: what its columns are, and whether it makes sense."""
     metadata = mentioned_metadata(query.columns_read)

@@ -239,24 +239,6 @@ def bad_records(raw: DataFrame, definition: Definition, formats: Formats) -> Dat
     return parsed.select(f"{RECORD}.*", F.col(_MISTAKEN).alias("mistaken"))
 
 
-def decode_records(raw: DataFrame, definition: Definition, metadata: Collection[str]) -> DataFrame:
-    """Records in Kafka's columns, decoded; the bad ones are among them (`good_among`).
-
-    For formats that need no registry.
-    """
-    return _parse(raw, definition, Versions(), metadata)
-
-
-def good_among(decoded: DataFrame, definition: Definition, metadata: Collection[str]) -> DataFrame:
-    """The good rows of decoded records, as a flow sees them."""
-    return _with_event_time(_good_rows(decoded), definition, metadata)
-
-
-def bad_among(decoded: DataFrame) -> DataFrame:
-    """The others."""
-    return decoded.filter(F.col(CORRUPT).isNotNull())
-
-
 def read_changes(
     spark: SparkSession,
     definition: Definition,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -25,7 +25,6 @@ from mainstem.engine.compile import compile_stream, flow_session
 from mainstem.engine.decode import intake_of
 from mainstem.engine.encode import encode
 from mainstem.engine.idle import StreamTimes, move_watermark
-from mainstem.engine.member import Member
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.new_schemas import meet_schemas
 from mainstem.engine.offset_log import OffsetLog
@@ -34,7 +33,6 @@ from mainstem.engine.progress import Progress, ProgressListener
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
 from mainstem.engine.set_aside import set_aside
-from mainstem.engine.sharing import Sharing, can_share
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso
 from mainstem.engine.streamed import patient
@@ -49,10 +47,6 @@ _LOG = logging.getLogger(__name__)
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 _HEALTHY_AFTER_SECONDS = 60.0
-_SHARE_AFTER_SECONDS = 5.0
-_LONGEST_ALONE_SECONDS = 3600.0
-_MOST_BEHIND = 10_000
-"""A flow that has more records to read than that stays alone."""
 
 EndsOf = Callable[[Definition], Mapping[str, Offsets]]
 
@@ -68,7 +62,6 @@ class FlowServices(Machinery):
     """Runs a short piece of work in another thread, in order."""
     make_topic: Callable[[TopicNeed], None]
     """Makes a topic; nothing happens when it exists."""
-    sharing: Sharing = field(default_factory=Sharing)
 
     def ends_of(self, source: Definition) -> Mapping[str, Offsets]:
         """Where the topics of an input end now."""
@@ -88,11 +81,6 @@ class Flow:
         self._services = services
         self._query: StreamingQuery | None = None
         self._writer: BatchWriter | None = None
-        self._member: Member | None = None
-        """In place of query and writer while the flow shares the scan of its stream."""
-        self._alone_seconds = _SHARE_AFTER_SECONDS
-        self._asked_of: Entry | None = None
-        self._shareable = False
         self._pause = _FIRST_PAUSE_SECONDS
         self._retry_at: float | None = None
         self._started_at = 0.0
@@ -112,9 +100,7 @@ class Flow:
 
     @property
     def running(self) -> bool:
-        """True while the flow's query runs, or a shared scan in place of it."""
-        if self._member is not None:
-            return self._member.active
+        """True while the flow's query runs."""
         return self._query is not None and self._query.isActive
 
     def start(self) -> None:
@@ -151,20 +137,12 @@ class Flow:
             self._written_before += self._writer.rows_written
             self._set_aside += self._writer.calling.aside if self._writer.calling else 0
             self._writer = None
-        self._services.sharing.remove(self.entry)
-        if self._member is not None:
-            self._member.leave()
-            self.status.shared = False
-            self._written_before += self._member.rows_written
-            self._member = None
 
     def tick(self) -> None:
         """Looks whether the query has died, and whether it is time to try again."""
         now = self._services.clock.now()
         running = self.running
-        if self._member is not None:
-            self._look_at_scan(self._member)
-        elif self._query is not None and not running:
+        if self._query is not None and not running:
             error = self._query.exception()
             writer = self._writer
             failure = None if writer is None else writer.failure
@@ -183,11 +161,8 @@ class Flow:
         elif self._retry_at is not None and now >= self._retry_at:
             self.status.restarts += 1
             self.start()
-        elif running:
-            if now - self._started_at > _HEALTHY_AFTER_SECONDS:
-                self._pause = _FIRST_PAUSE_SECONDS
-            if now - self._started_at > self._alone_seconds and self._could_share():
-                self._share()
+        elif running and now - self._started_at > _HEALTHY_AFTER_SECONDS:
+            self._pause = _FIRST_PAUSE_SECONDS
         if self._writer is not None and self._writer.calling is not None:
             self._ring(self._writer.calling)
 
@@ -210,8 +185,6 @@ class Flow:
             self.status.rows_out_total = self._written_before + self._writer.rows_written
             if self._writer.calling is not None:
                 self.status.state_rows = self._writer.calling.keys
-        if self._member is not None:
-            self.status.rows_out_total = self._written_before + self._member.rows_written
         streams = [source for source in self.inputs if source.kind is Kind.STREAM]
         decoded = sum(self._services.keeper.kept(source.name) for source in streams)
         calling = None if self._writer is None else self._writer.calling
@@ -269,8 +242,6 @@ class Flow:
             self._query = self._start_realtime(session)
         else:
             self._query = self._start_micro_batch(session)
-        if self._may_share():
-            services.sharing.add(self.entry, self.inputs[0])
         self._started_at = services.clock.now()
         self.status.state = FlowState.RUNNING
         self.status.error = self.handing_over = None
@@ -319,52 +290,6 @@ class Flow:
             .trigger(**trigger)
             .start()
         )
-
-    def _may_share(self) -> bool:
-        """True when the flow, as the catalog has it now, is one that can share."""
-        if self._asked_of is not self.entry:  # its text is read for that
-            self._asked_of, self._shareable = self.entry, can_share(self.entry, self.inputs)
-        return self._shareable
-
-    def _could_share(self) -> bool:
-        """True when the flow keeps up with a stream whose scan is worth sharing."""
-        return (
-            self._may_share()
-            and self.status.batch_id is not None
-            and self.status.lag_records is not None
-            and self.status.lag_records <= _MOST_BEHIND
-            and self._services.sharing.worthwhile(self.inputs[0])
-        )
-
-    def _share(self) -> None:
-        """Leaves the flow's batches to the shared scan of its stream, or goes on alone."""
-        services, stream = self._services, self.inputs[0]
-        self.stop()
-        try:
-            self._member = services.sharing.join(
-                self.entry, stream, self.checkpoint, self._on_progress, services, services.pacer
-            )
-        except Exception:  # noqa: BLE001 - a flow's failure must not reach the others
-            _LOG.exception("flow %s cannot share", self.entry.name)
-        if self._member is None:
-            self._go_on_alone()
-            return
-        services.sharing.add(self.entry, stream)
-        self.status.shared = True
-        self.status.state = FlowState.RUNNING
-
-    def _look_at_scan(self, member: Member) -> None:
-        """A flow that the scan has sent away, or that may not share any more, goes on alone."""
-        if not member.active or not self._may_share():
-            self.stop()
-            self._go_on_alone()
-
-    def _go_on_alone(self) -> None:
-        """For longer and longer, if that happens again."""
-        self._alone_seconds = min(
-            max(2 * self._alone_seconds, _HEALTHY_AFTER_SECONDS), _LONGEST_ALONE_SECONDS
-        )
-        self.start()
 
     @property
     def checkpoint(self) -> str:

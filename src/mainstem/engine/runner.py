@@ -89,7 +89,6 @@ class Runner:
                 catalog = self.reconcile()
                 for flow in (*self._flows.values(), *self._backfills.flows):
                     flow.tick()
-                    self._beat()  # a flow that begins to share ends its query first
                 if ticks % _MEASURE_EVERY_TICKS == 0:
                     self._measure()
                 # by the catalog that the flows were started for: a newer one stops some of them
@@ -103,7 +102,6 @@ class Runner:
             self._woken.wait(_TICK_SECONDS)
             self._woken.clear()
         self._backfills.stop()
-        self._services.sharing.end()
         for flow in self._flows.values():
             flow.stop()
 

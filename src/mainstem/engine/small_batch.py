@@ -50,11 +50,6 @@ class Sizes:
         self._each = float(largest_record)
         self._any = False
 
-    @property
-    def most(self) -> int:
-        """Of how many records the rows are few, and likely to be small; one at least."""
-        return max(1, min(_MOST_RECORDS, int(_MOST_BYTES / max(self._each, 1.0))))
-
     def fit(self, records: int) -> bool:
         """True when the rows made of so many records are few, and likely to be small."""
         return records <= _MOST_RECORDS and records * self._each <= _MOST_BYTES

@@ -48,8 +48,6 @@ class FlowStatus:
     """Records in the ledger of late data that APPLY LATE would take in."""
     late_sample: dict[str, Any] | None = None
     """The newest of them: where it is, and which windows it missed."""
-    shared: bool = False
-    """True while the flow shares the scan of its stream with others."""
     restarts: int = 0
     error: dict[str, Any] | None = None
     next_retry: str | None = None
