@@ -1,0 +1,224 @@
+"""Schemas out of samples, definitions out of schemas; fastavro and jsonschema are the referees."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import fastavro
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mainstem.definitions.model import Create
+from mainstem.definitions.parse import parse as parse_sql
+from mainstem.errors import MainstemError
+from mainstem.schemas.infer import infer
+from mainstem.schemas.model import Reference, Schema, SchemaType
+from mainstem.schemas.parse import parse
+from mainstem.schemas.to_sql import to_sql
+
+
+def nothing(reference: Reference) -> Schema:
+    raise AssertionError(reference)
+
+
+def sql(kind: SchemaType, document: Any, topic: str = "clicks") -> str:
+    return to_sql(parse(Schema(kind, json.dumps(document)), nothing), topic)
+
+
+def columns(text: str) -> dict[str, str]:
+    """The columns as the language reads them."""
+    lines = [line for line in text.splitlines() if not line.startswith("--")]
+    plain = "\n".join(lines).replace("'avro'", "'json'").replace("'json_schema'", "'json'")
+    (found,) = parse_sql(plain, "test", functions=None)
+    assert isinstance(found, Create)
+    return {column.name: column.type for column in found.definition.columns}
+
+
+def avro(*fields: tuple[str, Any]) -> dict[str, Any]:
+    members = [{"name": name, "type": type_} for name, type_ in fields]
+    return {"type": "record", "name": "R", "fields": members}
+
+
+_names = st.from_regex(r"[a-z]{1,3}", fullmatch=True)
+_values: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(["", "text", "2026-01-01", "2026-01-01T00:00:00Z"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names, inner, max_size=3),
+    max_leaves=8,
+)
+_samples = st.lists(st.dictionaries(_names, _values, max_size=4), min_size=1, max_size=4)
+
+
+@given(_samples)
+def test_all_samples_fit_the_json_schema(samples: list[dict[str, Any]]) -> None:
+    found = infer(samples, SchemaType.JSON, "R")
+    validator = parse(found, nothing)
+    for sample in samples:
+        validator.validator().validate(sample)  # type: ignore[union-attr]
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validator().validate({"not in a sample": 1})  # type: ignore[union-attr]
+
+
+@given(_samples)
+def test_all_samples_fit_the_avro_schema(samples: list[dict[str, Any]]) -> None:
+    found = infer(samples, SchemaType.AVRO, "R")
+    parse(found, nothing)
+    schema = fastavro.parse_schema(json.loads(found.text))
+    for sample in samples:
+        assert fastavro.validation.validate(sample, schema)
+
+
+def test_what_may_be_absent() -> None:
+    samples = [{"a": 1, "b": 2, "c": None}, {"a": 1.5, "c": "x"}]
+    found = json.loads(infer(samples, SchemaType.AVRO, "a-b").text)
+    assert found["name"] == "a_b"
+    assert found["fields"] == [
+        {"name": "a", "type": "double"},
+        {"name": "b", "type": ["null", "long"], "default": None},
+        {"name": "c", "type": ["null", "string"], "default": None},
+    ]
+    document = json.loads(infer(samples, SchemaType.JSON, "R").text)
+    assert document["required"] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("samples", "kind"),
+    [
+        ([], SchemaType.JSON),
+        ([1], SchemaType.JSON),
+        ([{"a": 1}, None], SchemaType.JSON),
+        ([{"a": 1}, [1]], SchemaType.AVRO),
+        ([{"a-b": 1}], SchemaType.AVRO),
+        ([{"a": 2**63}], SchemaType.AVRO),
+        ([{"a": 1}], SchemaType.PROTOBUF),
+        ([{f"k{number}": 1 for number in range(1001)}], SchemaType.JSON),
+    ],
+)
+def test_what_cannot_be_derived(samples: list[Any], kind: SchemaType) -> None:
+    with pytest.raises(MainstemError) as raised:
+        infer(samples, kind, "R")
+    assert raised.value.code == "SCHEMA_NOT_DERIVED"
+
+
+def test_samples_are_not_nested_without_end() -> None:
+    value: Any = 1
+    for _ in range(40):
+        value = {"a": value}
+    with pytest.raises(MainstemError) as raised:
+        infer([value], SchemaType.JSON, "R")
+    assert raised.value.code == "SCHEMA_NOT_DERIVED"
+
+
+def test_avro_columns() -> None:
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}
+    text = sql(
+        SchemaType.AVRO,
+        avro(
+            ("id", "long"),
+            ("order", ["null", "int"]),
+            ("at", {"type": "long", "logicalType": "timestamp-millis"}),
+            ("day", {"type": "int", "logicalType": "date"}),
+            ("price", decimal),
+            ("kind", {"type": "enum", "name": "K", "symbols": ["A"]}),
+            ("tags", {"type": "array", "items": ["string", "null"]}),
+            ("m", {"type": "map", "values": "double"}),
+            ("who", {"type": "record", "name": "W", "fields": [{"name": "end", "type": "bytes"}]}),
+            ("either", ["string", "long"]),
+            ("ID", "string"),
+            ("huge", {**decimal, "precision": 40}),
+        ),
+    )
+    assert columns(text) == {
+        "id": "bigint",
+        "order": "int",
+        "at": "timestamp",
+        "day": "date",
+        "price": "decimal(12,2)",
+        "kind": "string",
+        "tags": "array<string>",
+        "m": "map<string,double>",
+        "who": "struct<`end`:binary>",
+    }
+    assert text.splitlines()[:3] == [
+        "-- left out: either: it is one of several types: [string, long]",
+        "-- left out: ID: another field has the same name but for its case",
+        "-- left out: huge: decimal(40, 2) has more than 38 digits",
+    ]
+    assert text.endswith(") WITH (format = 'avro');")
+
+
+def test_a_record_that_contains_itself() -> None:
+    node = avro(("id", "long"), ("next", ["null", "R"]))
+    text = sql(SchemaType.AVRO, node, "shop.nodes")
+    assert "-- left out: next: it contains itself" in text
+    assert "CREATE STREAM shop_nodes (" in text
+    assert "topic = 'shop.nodes'" in text
+
+
+def test_shared_types_do_not_multiply_without_end() -> None:
+    """Thirty records, each with the next one twice, are a billion fields."""
+    type_: Any = "int"
+    for number in range(30):
+        name = f"R{number}"
+        fields = [{"name": "a", "type": type_}]
+        if number:
+            fields.append({"name": "b", "type": f"R{number - 1}"})
+        type_ = {"type": "record", "name": name, "fields": fields}
+    assert "-- left out: big: it is too large" in sql(
+        SchemaType.AVRO, {"type": "record", "name": "X", "fields": [
+            {"name": "big", "type": type_}, {"name": "id", "type": "int"}]}
+    )  # fmt: skip
+
+
+def test_json_columns() -> None:
+    properties = {
+        "id": {"type": "integer"},
+        "at": {"type": ["null", "string"], "format": "date-time"},
+        "amount": {"anyOf": [{"type": "null"}, {"type": "number"}]},
+        "who": {"$ref": "#/definitions/who"},
+        "by_name": {"type": "object", "additionalProperties": {"type": "boolean"}},
+        "list": {"type": "array", "items": {"enum": ["a", "b"]}},
+        "any": {},
+        "two": {"type": ["string", "integer"]},
+        "node": {"$ref": "#"},
+    }
+    who = {"type": "object", "properties": {"first name": {"type": "string"}}}
+    document = {"type": "object", "properties": properties, "definitions": {"who": who}}
+    text = sql(SchemaType.JSON, document)
+    assert columns(text) == {
+        "id": "bigint",
+        "at": "timestamp",
+        "amount": "double",
+        "who": "struct<`first name`:string>",
+        "by_name": "map<string,boolean>",
+        "list": "array<string>",
+    }
+    assert text.count("-- left out: ") == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "document"),
+    [
+        (SchemaType.AVRO, "string"),
+        (SchemaType.AVRO, avro()),
+        (SchemaType.AVRO, avro(("a", ["int", "string"]))),
+        (SchemaType.JSON, {"type": "string"}),
+        (SchemaType.JSON, True),
+    ],
+)
+def test_nothing_to_make_a_stream_of(kind: SchemaType, document: Any) -> None:
+    with pytest.raises(MainstemError) as raised:
+        sql(kind, document)
+    assert raised.value.code == "SCHEMA_NOT_DERIVED"
+
+
+def test_names_cannot_leave_their_comment() -> None:
+    properties = {"a": {"type": "integer"}, "x\nDROP TABLE a; --": {}, "b`c": {"type": "string"}}
+    text = sql(SchemaType.JSON, {"properties": properties})
+    assert columns(text) == {"a": "bigint", "b`c": "string"}
