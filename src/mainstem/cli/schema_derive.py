@@ -1,4 +1,4 @@
-"""`mainstem schema infer` and `to-sql`: schemas out of records, definitions out of schemas."""
+"""`mainstem schema infer`, `to-sql` and `to-python`: from records to schemas to definitions."""
 
 from __future__ import annotations
 
@@ -84,14 +84,36 @@ def to_sql(
     from mainstem.schemas.to_sql import to_sql as statement
 
     subject = subject_of(what) if Path(what).is_file() else what
-    text = statement(parsed_at(session, what, kind), topic or topic_of(subject) or subject)
+    text = statement(_parsed_at(session, what, kind), topic or topic_of(subject) or subject)
     typer.echo(text)
     for line in text.splitlines():
         if line.startswith("-- "):
             session.warn(line.removeprefix("-- "))
 
 
-def parsed_at(session: Session, what: str, kind: str | None) -> Parsed:
+@command(
+    app,
+    name="to-python",
+    data=False,
+    examples=(
+        "mainstem schema to-python clicks-value > click.py    from the registry",
+        "mainstem schema to-python click.avsc",
+    ),
+)
+def to_python(
+    session: Session,
+    what: Annotated[
+        str, typer.Argument(metavar="SUBJECT|FILE", help="A subject, or a schema's file.")
+    ],
+    kind: Type = None,
+) -> None:
+    """Print typed Python classes (pydantic) for the records of a schema, Avro or JSON."""
+    from mainstem.schemas.to_python import to_python as module
+
+    typer.echo(module(_parsed_at(session, what, kind), Path(what).name), nl=False)
+
+
+def _parsed_at(session: Session, what: str, kind: str | None) -> Parsed:
     """The schema in a file of that name, or else the newest of that subject."""
     from mainstem.cli.schema_files import no_references, read_schema
     from mainstem.schemas.parse import parse

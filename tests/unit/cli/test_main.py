@@ -29,10 +29,8 @@ def test_all_commands_are_there() -> None:
 BACKFILL = [f"backfill {name}" for name in ("start", "list", "pause", "resume", "cancel")]
 QUARANTINE = [f"quarantine {name}" for name in ("list", "show", "replay", "discard")]
 
-SCHEMA = [
-    f"schema {name}"
-    for name in "list show register delete config check diff evolve infer to-sql".split()
-]
+_SCHEMA = "list show register delete config check diff evolve infer to-sql to-python"
+SCHEMA = [f"schema {name}" for name in _SCHEMA.split()]
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *BACKFILL, *QUARANTINE, *SCHEMA, ""])

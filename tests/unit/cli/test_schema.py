@@ -265,6 +265,7 @@ def test_infer_and_to_sql(run: Run, clicks: Path) -> None:
     result = run("schema", "to-sql", str(clicks), "--topic", "t")
     assert "left out: a: it is one of several types" in result.err
     assert "SUBJECT_UNKNOWN" in run("schema", "to-sql", "none").err
+    assert "class Click(BaseModel):" in run("schema", "to-python", "clicks-value").out
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}\n{"a": ', '{"a": NaN}', "[" * 100_000])

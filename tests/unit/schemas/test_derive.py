@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import sys
+from types import ModuleType
 from typing import Any
 
 import fastavro
@@ -10,6 +13,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
 
 from mainstem.definitions.model import Create
 from mainstem.definitions.parse import parse as parse_sql
@@ -17,6 +21,7 @@ from mainstem.errors import MainstemError
 from mainstem.schemas.infer import infer
 from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.schemas.parse import parse
+from mainstem.schemas.to_python import to_python
 from mainstem.schemas.to_sql import to_sql
 
 
@@ -222,3 +227,94 @@ def test_names_cannot_leave_their_comment() -> None:
     properties = {"a": {"type": "integer"}, "x\nDROP TABLE a; --": {}, "b`c": {"type": "string"}}
     text = sql(SchemaType.JSON, {"properties": properties})
     assert columns(text) == {"a": "bigint", "b`c": "string"}
+
+
+# -- Python
+
+_numbers = itertools.count()
+
+
+def last_class(schema: Schema) -> type[BaseModel]:
+    """The class of the record itself, out of a module that was run."""
+    text = to_python(parse(schema, nothing), "test")
+    module = ModuleType(f"derived_{next(_numbers)}")
+    sys.modules[module.__name__] = module  # where pydantic looks names up
+    try:
+        exec(compile(text, module.__name__, "exec"), module.__dict__)
+        found = [
+            one
+            for one in vars(module).values()
+            if getattr(one, "__module__", "") == module.__name__
+        ]
+        found[-1].model_rebuild()
+        assert issubclass(found[-1], BaseModel)
+        return found[-1]
+    finally:
+        del sys.modules[module.__name__]
+
+
+@given(_samples, st.sampled_from([SchemaType.AVRO, SchemaType.JSON]))
+def test_all_samples_fit_the_classes(samples: list[dict[str, Any]], kind: SchemaType) -> None:
+    made = last_class(infer(samples, kind, "R"))
+    for sample in samples:
+        made.model_validate_json(json.dumps(sample))
+
+
+def test_avro_classes() -> None:
+    fields = [
+        {"name": "id", "type": "long"},
+        {"name": "class", "type": "string", "default": 'a"b'},
+        {"name": "str", "type": ["null", "string"], "default": None},
+        {"name": "_at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "Next", "type": ["null", "Node"], "default": None},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}},
+    ]
+    document = {"type": "record", "name": "Node", "namespace": "shop", "fields": fields, "doc": "x"}
+    made = last_class(Schema(SchemaType.AVRO, json.dumps(document)))
+    assert made.__doc__ == "x"
+    inner = {"id": 2, "_at": "2026-01-01T00:00:00Z", "kind": "B"}
+    row = made.model_validate({"id": 1, "_at": "2026-01-01T00:00:00Z", "kind": "A", "Next": inner})
+    dumped = row.model_dump(mode="json")
+    assert dumped["class"] == 'a"b'
+    assert dumped["Next"]["kind"] == "B"
+    assert dumped["str"] is None
+    for wrong in ({"kind": "C"}, {"id": "x"}, {"Next": 1}):
+        with pytest.raises(ValidationError):
+            made.model_validate({**inner, **wrong})
+
+
+def test_json_classes() -> None:
+    document = {
+        "title": "an order",
+        "type": "object",
+        "required": ["id", "datetime"],
+        "additionalProperties": False,
+        "properties": {
+            "id": {"type": "integer"},
+            "datetime": {"type": "string", "format": "date-time"},
+            "a b": {"const": 1},
+            "parts": {"type": "array", "items": {"$ref": "#"}},
+            "who": {"properties": {"name": {"type": ["string", "null"]}}},
+        },
+    }
+    made = last_class(Schema(SchemaType.JSON, json.dumps(document)))
+    assert made.__name__ == "AnOrder"
+    part = {"id": 1, "datetime": "2026-01-01T00:00:00Z"}
+    made.model_validate({**part, "parts": [part], "a b": 1, "who": {"name": None}})
+    for wrong in ({"more": 1}, {"a b": 2}, {"parts": [{}]}, {"datetime": "x"}):
+        with pytest.raises(ValidationError):
+            made.model_validate({**part, **wrong})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        Schema(SchemaType.AVRO, '"string"'),
+        Schema(SchemaType.JSON, '{"type": "string"}'),
+        Schema(SchemaType.PROTOBUF, 'syntax = "proto3"; message A { int32 a = 1; }'),
+    ],
+)
+def test_no_classes(schema: Schema) -> None:
+    with pytest.raises(MainstemError) as raised:
+        to_python(parse(schema, nothing), "test")
+    assert raised.value.code == "SCHEMA_NOT_DERIVED"
