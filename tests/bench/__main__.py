@@ -31,7 +31,8 @@ from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
 
 PARTS = (
-    "throughput", "stateful", "tables", "small", "latency", "lookups", "registry", "memory", "demo",
+    "throughput", "formats", "stateful", "tables", "small", "latency", "lookups", "registry",
+    "memory", "demo",
 )  # fmt: skip
 out = Console(width=120)
 
@@ -47,6 +48,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mainstem-bench-") as folder:
         if "throughput" in chosen:
             _throughput(Path(folder) / "throughput")
+        if "formats" in chosen:
+            _formats(Path(folder) / "formats")
         if "stateful" in chosen:
             _stateful(Path(folder) / "stateful")
         if "tables" in chosen:
@@ -78,6 +81,29 @@ def _throughput(folder: Path) -> None:
             f"{result.per_second:,.0f}",
             *(f"{result.per_cpu_second / base.per_cpu_second:.0%}" for base in bases),
             "" if result in bases else ">= 90 %",
+        )
+    out.print(table)
+
+
+def _formats(folder: Path) -> None:
+    import formats
+
+    project = _project(folder)
+    with Stack(project, parts={"broker"}) as stack:
+        artifacts = spark_jars()
+        connection = Connection(stack.endpoints.bootstrap_servers)
+        results = formats.run(connection, [*artifacts.jars, artifacts.bare_fs], folder)
+    table = Table("filter", "events per CPU-second", "events per second", "of by hand", "goal")
+    base = results[0]
+    for result in results:
+        if "by hand" in result.name:
+            base = result
+        table.add_row(
+            result.name,
+            f"{result.per_cpu_second:,.0f}",
+            f"{result.per_second:,.0f}",
+            f"{result.per_cpu_second / base.per_cpu_second:.0%}",
+            ">= 85 %" if "three" in result.name else "",
         )
     out.print(table)
 

@@ -30,6 +30,7 @@ from mainstem.definitions.project import load_definitions
 from mainstem.definitions.resolve import resolve
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import columns_of, flow_session
+from mainstem.engine.formats import Formats
 from mainstem.engine.keyed_rules import rows_of_function
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.session import open_session
@@ -39,6 +40,7 @@ from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
 from mainstem.log.quarantine import ensure_quarantine
 from mainstem.log.task_writer import tokens_topic
+from mainstem.testing.registry import MemoryRegistry
 from mainstem.vocabulary import COMMITS_TOPIC, SystemClock
 
 EVENTS = 1_200_000
@@ -107,8 +109,11 @@ def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
         admin.ensure_topic(TopicSpec(topic, 4, 1))
         _fill(connection, topic, events)
     checkpoints = Checkpoints(spark, str(folder))
-    tables = Tables(spark, connection, admin, checkpoints)
-    machinery = Machinery(spark, connection, settings, checkpoints, tables, admin, SystemClock())
+    formats = Formats(MemoryRegistry())
+    tables = Tables(spark, connection, admin, checkpoints, formats)
+    machinery = Machinery(
+        spark, connection, settings, checkpoints, tables, admin, SystemClock(), formats
+    )
     ways: list[tuple[str, str, int, Callable[[str], StreamingQuery]]] = [
         ("mainstem, cold", few, FEW, partial(_mainstem, machinery, folder, "summed")),
         ("mainstem", many, EVENTS, partial(_mainstem, machinery, folder, "summed")),

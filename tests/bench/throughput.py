@@ -32,6 +32,7 @@ from mainstem.definitions.state import output_mode
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import columns_of, compile_empty, flow_session
 from mainstem.engine.decode import row_schema
+from mainstem.engine.formats import Formats
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.session import open_session
 from mainstem.engine.tables import Tables
@@ -40,6 +41,7 @@ from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
 from mainstem.log.task_writer import tokens_topic
+from mainstem.testing.registry import MemoryRegistry
 from mainstem.vocabulary import COMMITS_TOPIC, SystemClock
 
 EVENTS = 1_500_000
@@ -96,11 +98,16 @@ class Bench:
         admin = Admin(connection)
         admin.ensure_topic(tokens_topic(COMMITS_TOPIC, 1))
         checkpoints = Checkpoints(spark, str(folder))
-        tables = Tables(spark, connection, admin, checkpoints)
+        formats = Formats(MemoryRegistry())
+        tables = Tables(spark, connection, admin, checkpoints, formats)
         machinery = Machinery(
-            spark, connection, settings, checkpoints, tables, admin, SystemClock()
+            spark, connection, settings, checkpoints, tables, admin, SystemClock(), formats
         )
         return Bench(connection, admin, machinery, folder)
+
+    def with_registry(self, registry: MemoryRegistry) -> Bench:
+        """The same, with schemas."""
+        return replace(self, machinery=replace(self.machinery, formats=Formats(registry)))
 
     def close(self) -> None:
         """Ends Spark."""

@@ -296,6 +296,8 @@ class _Planner:
         """True when what was written or kept as state does not fit what is wanted."""
         if old.kind is not new.kind or old.derived is not new.derived:
             return True
+        if new.derived and _format(old) != _format(new):
+            return True  # what was written in the old one could not be read any more
         if new.query is None:
             return new.kind is Kind.TABLE and _shape(old) != _shape(new)
         if flow_kind(inputs) is FlowKind.TABLE and new.kind is Kind.STREAM:
@@ -374,4 +376,8 @@ class _Planner:
 
 
 def _shape(definition: Definition) -> tuple[object, ...]:
-    return definition.columns, definition.key
+    return definition.columns, definition.key, _format(definition)
+
+
+def _format(definition: Definition) -> tuple[object, ...]:
+    return definition.format, definition.delimiter

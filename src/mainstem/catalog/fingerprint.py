@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mainstem.definitions.model import Definition, FunctionDefinition
+from mainstem.definitions.model import Definition, Format, FunctionDefinition
 
 
 def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
@@ -56,8 +56,16 @@ def own_parts(definition: Definition) -> dict[str, Any]:
         "query": definition.query.canonical if definition.query else None,
         "emit": "final" if definition.final else "changes",
         "deduplicate": [*(name.lower() for name in definition.deduplicate), definition.within],
+        **_format_parts(definition),
         **_function_parts(definition),
     }
+
+
+def _format_parts(definition: Definition) -> dict[str, Any]:
+    """What is not JSON says so; JSON has been there before there was a choice."""
+    if definition.format is Format.JSON:
+        return {}
+    return {"format": [definition.format, definition.delimiter]}
 
 
 def _function_parts(definition: Definition) -> dict[str, Any]:
@@ -88,6 +96,7 @@ def decoding(definition: Definition) -> str:
             "key": definition.key,
             "event_time": time_of(definition),
             "watermark": definition.watermark,
+            **_format_parts(definition),
         }
     )
 

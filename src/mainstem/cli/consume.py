@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from mainstem.cli.context import Session
 from mainstem.cli.output import Format, RowWriter
 from mainstem.cli.positions import last_records, parse_start, start_offsets
 from mainstem.cli.record_text import COLUMNS, compile_format, envelope
+from mainstem.cli.registered import RegisteredValues
 from mainstem.definitions.patterns import TopicPattern, parse_pattern
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.log.admin import Admin
@@ -35,8 +36,9 @@ class Sink(Protocol):
 
 
 class _Rows:
-    def __init__(self, form: Format) -> None:
+    def __init__(self, form: Format, read: Callable[[bytes], str | None]) -> None:
         self._writer = RowWriter(form, COLUMNS)
+        self._read = read
 
     def __enter__(self) -> _Rows:
         self._writer.__enter__()
@@ -47,7 +49,7 @@ class _Rows:
 
     def write(self, records: Iterable[Record]) -> None:
         for record in records:
-            self._writer.row(envelope(record))
+            self._writer.row(envelope(record, self._read))
         self._writer.flush()
 
 
@@ -70,7 +72,11 @@ class _Formatted:
 
 def sink_for(session: Session, text: str | None) -> Sink:
     """Rows in the output format (JSON lines when none was asked for), or a format string."""
-    return _Rows(session.form(Format.JSONL)) if text is None else _Formatted(text)
+    return (
+        _Rows(session.form(Format.JSONL), RegisteredValues(session))
+        if text is None
+        else _Formatted(text)
+    )
 
 
 class Consumption:

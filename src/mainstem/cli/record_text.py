@@ -36,15 +36,21 @@ def iso(milliseconds: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def envelope(record: Record) -> tuple[Any, ...]:
-    """The values of COLUMNS; keys and values as JSON or text, base64 when they are neither."""
+def envelope(
+    record: Record, read: Callable[[bytes], str | None] = lambda _: None
+) -> tuple[Any, ...]:
+    """The values of COLUMNS; keys and values as JSON or text, base64 when they are neither.
+
+    `read` gives the JSON of a value that begins with a schema's id, if it can be had.
+    """
+    shown = None if record.value is None else read(record.value)
     return (
         record.topic,
         record.partition,
         record.offset,
         iso(record.timestamp),
         _readable(record.key, parse=False),
-        _readable(record.value, parse=True),
+        _readable(record.value, parse=True) if shown is None else read_json(shown),
         {name: _readable(data, parse=False) for name, data in record.headers},
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 from mainstem.definitions.cursor import Cursor
 from mainstem.definitions.event_time import TIME_TYPES, read_event_time
 from mainstem.definitions.flow import check_query, table_key
+from mainstem.definitions.formats import check_format
 from mainstem.definitions.keywords import words
 from mainstem.definitions.lexer import Source
 from mainstem.definitions.model import Create, Definition, Kind
@@ -263,6 +264,8 @@ def _declared(
                 advice=f"Name one of the columns that is a TIMESTAMP: {', '.join(names)}.",
             )
         common["event_time"] = column_of_time.name
-    return Definition(
+    definition = Definition(
         **common, columns=columns, key=tuple(known[column.lower()].name for column, _ in key)
     )
+    check_format(definition)
+    return definition

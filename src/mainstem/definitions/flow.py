@@ -11,6 +11,7 @@ from mainstem.definitions.calls import called, place_of_call
 from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.enrich_rules import check_enrich_flow
+from mainstem.definitions.formats import check_format_of_changes
 from mainstem.definitions.grouping import Shape, many_groupings, shape_of
 from mainstem.definitions.handlers import check_handler
 from mainstem.definitions.model import Definition, Flavour, FlowKind, Kind, Lane, Query
@@ -75,6 +76,8 @@ def check_flow(definition: Definition, inputs: Sequence[Definition]) -> None:
         check_sink(definition, inputs)
         return
     kind = flow_kind(inputs)
+    if kind is FlowKind.TABLE and definition.kind is Kind.STREAM:
+        check_format_of_changes(definition)
     if definition.query.python is not None:
         check_pipeline(definition, kind, inputs)
         return

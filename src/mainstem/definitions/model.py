@@ -27,6 +27,24 @@ class Lane(StrEnum):
     REAL_TIME = "realtime"
 
 
+class Format(StrEnum):
+    """How the value of a record holds its columns."""
+
+    JSON = "json"
+    AVRO = "avro"
+    """With a schema of the registry, whose id stands before the value."""
+    JSON_SCHEMA = "json_schema"
+    """JSON behind the id of a schema of the registry, which has to let it through."""
+    CSV = "csv"
+    RAW = "raw"
+    """The value is the only column, a text or bytes."""
+
+    @property
+    def registered(self) -> bool:
+        """True when a schema of the registry says what a value holds."""
+        return self in (Format.AVRO, Format.JSON_SCHEMA)
+
+
 class FlowKind(StrEnum):
     """How a derived object comes about, told by what its query reads."""
 
@@ -196,6 +214,9 @@ class Definition:
     key: tuple[str, ...] = ()
     """A table's primary key; a stream's key columns, possibly none."""
     query: Query | None = None
+    format: Format = Format.JSON
+    delimiter: str | None = None
+    """Between the columns of a CSV value; None: a comma."""
     event_time: str | None = None
     """Column that carries the event time; None means the record's own time stamp."""
     time: Query | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 from mainstem.definitions.cursor import Cursor
 from mainstem.definitions.lexer import Source, T
-from mainstem.definitions.model import Kind, Lane
+from mainstem.definitions.model import Format, Kind, Lane
 from mainstem.definitions.names import plain_topic
 from mainstem.errors import did_you_mean
 from mainstem.vocabulary import INTERNAL_PREFIX
@@ -23,7 +23,10 @@ _UNITS = {
 _SHORT = {"ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "d": "day"}
 _INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([A-Za-z]+)\s*")
 
-_DECLARED = {"format", "key", "comment"}
+_LATER = ("protobuf",)
+_NO_DELIMITER = "\"'\\\r\n\0 .-+:"
+"""Quotes, ends of lines, and what numbers and times are written with."""
+_DECLARED = {"format", "delimiter", "key", "comment"}
 _TOPIC = {"topic", "partitions", "retention"}
 _TIMES = {"event_time", "watermark", "max_ahead", "max_behind", "idle_timeout"}
 _FLOW = {"latency", "trigger", "start"}
@@ -111,6 +114,10 @@ def settings(
         fields |= _field(source, name, option)
     if fields.get("lane") is Lane.REAL_TIME and "trigger" in fields:
         raise invalid(source, "trigger", options["trigger"], "a real-time flow has no trigger")
+    if "delimiter" in fields and fields.get("format") is not Format.CSV:
+        advice = "Add format = 'csv', or leave it out."
+        problem = "there are no columns with something between them"
+        raise invalid(source, "delimiter", options["delimiter"], problem, advice)
     if "within" in fields and "deduplicate" not in fields:
         advice = "Add deduplicate = '...' with the columns that make a record the same."
         problem = "there is nothing to be deduplicated"
@@ -130,9 +137,12 @@ def _field(source: Source, name: str, option: Option) -> dict[str, Any]:
                 raise invalid(source, name, option, "it is not a name for a topic of yours")
             return {"topic": value}
         case "format":
-            if value.lower() != "json":
-                raise invalid(source, name, option, "the format does not exist", "Use 'json'.")
-            return {}
+            return {name: _format(source, option)}
+        case "delimiter":
+            if len(value) != 1 or not value.isascii() or value.isalnum() or value in _NO_DELIMITER:
+                advice = "Use one character such as ';', '|' or a tab."
+                raise invalid(source, name, option, "it cannot stand between columns", advice)
+            return {name: value}
         case "key" | "deduplicate":
             names = tuple(part.strip() for part in value.split(","))
             if not all(names):
@@ -161,6 +171,22 @@ def _field(source: Source, name: str, option: Option) -> dict[str, Any]:
             return {name: value.lower()}
         case _:
             return {name: value}
+
+
+def _format(source: Source, option: Option) -> Format:
+    known = [known.value for known in Format]
+    if (value := option.value.lower()) in known:
+        return Format(value)
+    if value in _LATER:
+        raise source.error(
+            "NOT_SUPPORTED",
+            option.value_at,
+            what=f"the format {value}",
+            where="a definition",
+            advice=f"Use one of {', '.join(known)}.",
+        )
+    problem = f"the format does not exist.{did_you_mean(value, known)}"
+    raise invalid(source, "format", option, problem, f"Use one of {', '.join(known)}.")
 
 
 def _interval(source: Source, name: str, option: Option, least: int = 0) -> str:

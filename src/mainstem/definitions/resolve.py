@@ -11,6 +11,7 @@ from typing import Literal
 from sqlglot import exp
 
 from mainstem.definitions.event_time import TIME_TYPES
+from mainstem.definitions.formats import check_format
 from mainstem.definitions.grouping import shape_of
 from mainstem.definitions.model import Definition, Kind, Query, Select
 from mainstem.definitions.names import MAX_COLUMN
@@ -103,6 +104,7 @@ def resolve(
         columns=tuple(columns),
         key=tuple(seen[key.lower()] for key in definition.key),
     )
+    check_format(resolved)
     if definition.event_time is None or definition.time is not None:
         return resolved
     time = resolved.column(definition.event_time)

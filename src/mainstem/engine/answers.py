@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import threading
@@ -32,6 +33,7 @@ from mainstem.engine.compile import (
 )
 from mainstem.engine.encode import JSON_OPTIONS, encode
 from mainstem.engine.extent import Extent, extents
+from mainstem.engine.formats import Formats
 from mainstem.engine.functions import check_loads
 from mainstem.engine.keyed_rules import explained, rows_of_function
 from mainstem.engine.pipeline_rules import inspected
@@ -69,6 +71,7 @@ class Answers:
         settings: SparkSettings,
         admin: Admin,
         ledger: Ledger,
+        formats: Formats,
         is_live: Callable[[str], bool] = lambda flow: True,
     ) -> None:
         self._spark = spark
@@ -76,6 +79,7 @@ class Answers:
         self._settings = settings
         self._admin = admin
         self._ledger = ledger
+        self._formats = formats
         self._is_live = is_live
         """Tells whether a flow is the one that writes its table; without a catalog, each is."""
 
@@ -100,7 +104,7 @@ class Answers:
             case "apply_late":
                 yield self._apply_late(payload)
             case "refit":
-                yield refit(self._spark, payload)
+                yield refit(self._spark, self._formats, payload)
             case _:
                 raise MainstemError("BAD_REQUEST", problem=f'no such engine request: "{kind}"')
 
@@ -214,17 +218,17 @@ class Answers:
                     for kind in [types[column.name.lower()]]
                 )
             )
-            records = encode(typed, definition).collect()
+            records = encode(typed, definition, self._formats).collect()
         except PySparkException as error:
             code = "TYPE_MISMATCH" if is_data_error(error) else "INVALID_QUERY"
             raise MainstemError(code, problem=short(error)) from None
-        return {"records": [{"key": _text(r.key), "value": _text(r.value)} for r in records]}
+        return {"records": [{"key": _encoded(r.key), "value": _encoded(r.value)} for r in records]}
 
     def _apply_late(self, payload: dict[str, Any]) -> dict[str, Any]:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         session = flow_session(self._spark, self._settings.shuffle_partitions)
-        parts = (session, self._connection, self._admin, self._ledger)
+        parts = (session, self._connection, self._admin, self._ledger, self._formats)
         return apply_late(*parts, payload["flow"], definition, inputs, self._is_live)
 
     def _history(self, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -233,7 +237,7 @@ class Answers:
         most, seconds = int(payload["max_rows"]), float(payload["timeout"])
         session = flow_session(self._spark, self._settings.shuffle_partitions)
         read = extents(session, query, inputs, self._admin)
-        rows = compile_history(session, query, inputs, self._connection, read)
+        rows = compile_history(session, query, inputs, self._connection, self._formats, read)
         columns = columns_of(rows)
         yield {"columns": [{"name": c.name, "type": c.type} for c in columns]}
         documents = self._collect(rows.limit(most + 1), seconds, query)
@@ -248,7 +252,7 @@ class Answers:
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         session = flow_session(self._spark, self._settings.shuffle_partitions)
         read = extents(session, query, inputs, self._admin)
-        compile_history(session, query, inputs, self._connection, read)
+        compile_history(session, query, inputs, self._connection, self._formats, read)
         return {"read": _extents_told(read)}
 
     def _collect(self, rows: DataFrame, seconds: float, query: Query) -> list[dict[str, Any]]:
@@ -308,5 +312,5 @@ def _refreshed(definition: Definition, inputs: Sequence[Definition]) -> str:
     )
 
 
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else bytes(value).decode()
+def _encoded(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()

@@ -29,6 +29,7 @@ from mainstem.definitions.options import milliseconds
 from mainstem.definitions.stream_filters import check_filters
 from mainstem.engine.compile import compile_range
 from mainstem.engine.encode import encode
+from mainstem.engine.formats import Formats
 from mainstem.engine.times import MAX_AHEAD
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
@@ -53,6 +54,7 @@ def apply_late(
     connection: Connection,
     admin: Admin,
     ledger: Ledger,
+    formats: Formats,
     flow: str,
     definition: Definition,
     inputs: list[Definition],
@@ -71,7 +73,8 @@ def apply_late(
         waiting = ledger.of(flow)
         if not waiting.entries:
             return {"records": 0, "windows": 0, "rows": 0}
-        rows = _corrected(session, connection, admin, queries, definition, inputs[0], waiting)
+        read = (connection, admin, formats)
+        rows = _corrected(session, *read, queries, definition, inputs[0], waiting)
         up_to = waiting.entries[-1][0] + 1
         with producer.transaction() as transaction:
             transaction.send(definition.topic, rows)
@@ -100,6 +103,7 @@ def _corrected(
     session: SparkSession,
     connection: Connection,
     admin: Admin,
+    formats: Formats,
     queries: LateQueries,
     definition: Definition,
     source: Definition,
@@ -109,8 +113,10 @@ def _corrected(
     windows = sorted(waiting.windows)
     first, last = windows[0][0], max(end for _, end in windows)
     between = _range(admin, source, first)
-    rows = compile_range(session, queries.groups, source, connection, between, (first, last))
-    found = encode(_only(rows, session, windows), definition).toLocalIterator()
+    rows = compile_range(
+        session, queries.groups, source, connection, formats, between, (first, last)
+    )
+    found = encode(_only(rows, session, windows), definition, formats).toLocalIterator()
     return [Outgoing(_bytes(row.key), _bytes(row.value)) for row in found]
 
 

@@ -29,6 +29,7 @@ from mainstem.engine.decode import (
     row_schema,
 )
 from mainstem.engine.extent import Extent
+from mainstem.engine.formats import Formats
 from mainstem.engine.function_arguments import check_arguments
 from mainstem.engine.functions import register
 from mainstem.engine.pipelines import call_pipeline
@@ -53,12 +54,14 @@ def compile_stream(
     inputs: Sequence[Definition],
     connection: Connection,
     max_records: int,
+    formats: Formats | None = None,
     excluded: Excluded | None = None,
 ) -> DataFrame:
     """The streaming rows that the definition's query produces.
 
     To run them, say which records are left out, if any: then the calls of Python functions know
-    which record they are for, where the query's shape allows it. None is for analysis only.
+    which record they are for, where the query's shape allows it. None, as for `formats`, is for
+    analysis only.
     """
     query = _query_of(definition)
     tracing = None if excluded is None else traced(query)
@@ -71,6 +74,7 @@ def compile_stream(
     for source in sources:
         intake = Intake(
             connection,
+            formats,
             start=definition.start,
             until=definition.until,
             # a real-time batch has no end to count towards, and may not hold an observation
@@ -168,6 +172,7 @@ def compile_history(
     query: Query,
     inputs: Sequence[Definition],
     connection: Connection,
+    formats: Formats,
     extents: Mapping[str, Extent],
 ) -> DataFrame:
     """The rows of a query over the log as it is now; of each input, only its extent is read."""
@@ -176,7 +181,7 @@ def compile_history(
         metadata = mentioned_metadata(query.columns_read)
         extent = extents[source.name]
         between = (extent.start, extent.end) if extent.records < extent.of else None
-        rows = read_batch(session, source, connection, metadata=metadata, between=between)
+        rows = read_batch(session, source, connection, formats, metadata=metadata, between=between)
         rows.createOrReplaceTempView(_view(source))
     rows = run_query(session, query)
     check_arguments(rows, query)
@@ -188,6 +193,7 @@ def compile_range(
     query: Query,
     source: Definition,
     connection: Connection,
+    formats: Formats,
     positions: tuple[Mapping[str, Offsets], Mapping[str, Offsets]],
     times: tuple[str, str] | None = None,
 ) -> DataFrame:
@@ -198,7 +204,7 @@ def compile_range(
     """
     register(session, query.functions, traced=False)
     metadata = mentioned_metadata({*query.columns_read, EVENT_TIME})
-    rows = read_between(session, source, connection, *positions, metadata=metadata)
+    rows = read_between(session, source, connection, formats, *positions, metadata=metadata)
     if times is not None:
         first, last = (F.lit(text).cast("timestamp") for text in times)
         rows = rows.filter((F.col(EVENT_TIME) >= first) & (F.col(EVENT_TIME) < last))

@@ -28,6 +28,7 @@ from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_mentions, compile_static
 from mainstem.engine.count_windows import NUMBER, in_windows, numbered, quoted, still_needed
 from mainstem.engine.encode import encode
+from mainstem.engine.formats import Formats
 from mainstem.engine.kept_rows import KeptRows
 
 _TASKS = "tasks"
@@ -44,9 +45,11 @@ class Counting:
         checkpoints: Checkpoints,
         folder: str,
         tasks: int,
+        formats: Formats,
     ) -> None:
         self._definition = entry.definition
         self._counts = counts
+        self._formats = formats
         self._stream = stream
         self._kept = KeptRows(checkpoints, folder, counts.keys)
         # a replayed batch must be divided as it was, so the first number holds
@@ -72,7 +75,7 @@ class Counting:
         # by nothing that the query computes: what an aggregate gives need not be the same again
         divided = result.repartition(self._tasks, WINDOW_KEY)
         ordered = divided.sortWithinPartitions(WINDOW_END).drop(WINDOW_KEY, WINDOW_END)
-        return encode(ordered, self._definition)
+        return encode(ordered, self._definition, self._formats)
 
     def release(self) -> None:
         """Lets go of the batch's records."""

@@ -1,8 +1,8 @@
 """Records of topics -> typed rows with metadata and event time; bad records are told apart.
 
-A record is bad when its value is there but is not a JSON object that fits the columns, or when its
-event time is a mistake (`times`). A flow never sees a bad record; it counts them (`observe`), and
-the keeper of the quarantine fetches them.
+A record is bad when its value is there but does not hold the columns as its format says (`values`),
+or when its event time is a mistake (`times`). A flow never sees a bad record; it counts them
+(`observe`), and the keeper of the quarantine fetches them.
 """
 
 from __future__ import annotations
@@ -14,34 +14,23 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import AtomicType, DataType, StringType, StructField, StructType
+from pyspark.sql.types import AtomicType, DataType, StructField, StructType
 
 from mainstem.definitions.late import RECORD
 from mainstem.definitions.model import Definition
 from mainstem.definitions.state import event_time_of
 from mainstem.engine.encode import row_id
+from mainstem.engine.formats import Formats, Versions
 from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
+from mainstem.engine.values import CORRUPT, ROW, corrupt_of, row_of, schema_of
 from mainstem.log.connection import Connection
-from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, METADATA_COLUMNS, Column, Offsets
+from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, METADATA_COLUMNS, Offsets
 
-_CORRUPT = "_corrupt"
 _FROM = "_from"
 _MISTAKEN = HIDDEN_PREFIX + "mistaken"
 
 _PATIENCE = {"kafkaConsumer.pollTimeoutMs": "30000", "kafka.default.api.timeout.ms": "30000"}
 """How long a task waits for records of a topic that may have been deleted after it was planned."""
-
-_TEXT = "CAST(value AS STRING)"
-_NOT_UTF8 = f"NOT is_valid_utf8({_TEXT})"
-"""Spark would put replacement characters there."""
-_MORE_THAN_ONE = (
-    # by far the cheapest search in Spark is that for a string in a string
-    "contains(CAST(substring(value, 1, octet_length(value) - 1) AS STRING), '}')"
-    rf" AND {_TEXT} RLIKE r'\}}\s*[^\s,}}\]]'"
-    f" AND NOT json_array_length(concat('[', {_TEXT}, ']')) <=> 1"
-)
-"""Spark reads the first JSON value and forgets what follows. Only the third test is sure; the
-first two are cheap, and spare nearly all records from it."""
 
 _METADATA: Mapping[str, str] = {
     "_key": "CAST(key AS STRING)",
@@ -66,6 +55,8 @@ class Intake:
     """How a flow reads one input."""
 
     connection: Connection
+    formats: Formats | None = None
+    """What is known of schemas; None is for analysis only."""
     start: str = "earliest"
     max_records: int | None = None
     metadata: Collection[str] = ()
@@ -124,14 +115,15 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
     metadata = set(intake.metadata)
     if intake.watermark and definition.watermark:
         metadata.add(event_time_of(definition))
-    parsed = _parse(raw, definition, metadata)
+    versions = intake.formats.of_stream(definition) if intake.formats else Versions()
+    parsed = _parse(raw, definition, versions, metadata)
     if intake.observed:
         # the observation also keeps Spark from pushing the query's filter below the JSON parser,
         # which would parse every record twice
-        seen = [F.count(_CORRUPT).alias("bad"), F.unix_millis(F.max("_time")).alias("newest")]
+        seen = [F.count(CORRUPT).alias("bad"), F.unix_millis(F.max("_time")).alias("newest")]
         if intake.watermark and definition.watermark:
             time = F.unix_millis(_event_time(definition).cast("timestamp"))
-            seen.append(F.max(F.when(F.col(_CORRUPT).isNull(), time)).alias("event_time"))
+            seen.append(F.max(F.when(F.col(CORRUPT).isNull(), time)).alias("event_time"))
         parsed = parsed.observe(intake_of(definition), *seen)
     rows = _good_rows(parsed)
     if intake.watermark and definition.watermark:
@@ -143,6 +135,7 @@ def read_batch(
     spark: SparkSession,
     definition: Definition,
     connection: Connection,
+    formats: Formats,
     *,
     metadata: Collection[str] = (),
     between: tuple[Mapping[str, Offsets], Mapping[str, Offsets]] | None = None,
@@ -156,7 +149,8 @@ def read_batch(
     else:
         texts = (_offsets_text(at) for at in between)
         raw = _load_range(spark, _named(definition, between[1]), connection, metadata, *texts)
-    rows = _good_rows(_parse(raw, definition, metadata))
+    versions = formats.of_records(raw, definition)
+    rows = _good_rows(_parse(raw, definition, versions, metadata))
     return _with_event_time(rows, definition, metadata)
 
 
@@ -164,6 +158,7 @@ def read_between(
     spark: SparkSession,
     definition: Definition,
     connection: Connection,
+    formats: Formats,
     start: Mapping[str, Offsets],
     end: Mapping[str, Offsets],
     *,
@@ -176,7 +171,8 @@ def read_between(
     where = _named(definition, end)
     texts = (_offsets_text(start), _offsets_text(end))
     raw = _load_range(spark, where, connection, metadata, *texts)
-    rows = _good_rows(_parse(raw, definition, metadata, whole=True)).drop(_MISTAKEN)
+    versions = formats.of_records(raw, definition)
+    rows = _good_rows(_parse(raw, definition, versions, metadata, whole=True)).drop(_MISTAKEN)
     return _with_event_time(rows, definition, metadata)
 
 
@@ -186,6 +182,21 @@ def read_raw(
     """The records of a topic between two positions, in Kafka's columns."""
     texts = (_offsets_text({topic: at}) for at in (start, end))
     return _load_range(spark, {"subscribe": topic}, connection, (), *texts)
+
+
+def read_records(
+    spark: SparkSession,
+    definition: Definition,
+    connection: Connection,
+    start: Mapping[str, Offsets],
+    end: Mapping[str, Offsets],
+) -> DataFrame:
+    """The records of a definition's topics between two positions, in Kafka's columns.
+
+    Both positions name all partitions of the same topics.
+    """
+    texts = (_offsets_text(at) for at in (start, end))
+    return _load_range(spark, _named(definition, end), connection, (), *texts)
 
 
 def read_signals(
@@ -202,6 +213,7 @@ def read_bad(
     spark: SparkSession,
     definition: Definition,
     connection: Connection,
+    formats: Formats,
     start: Mapping[str, Offsets],
     end: Mapping[str, Offsets],
 ) -> DataFrame:
@@ -213,21 +225,26 @@ def read_bad(
     raw = _load_range(
         spark, where, connection, ("_headers",), _offsets_text(start), _offsets_text(end)
     )
-    return bad_records(raw, definition)
+    return bad_records(raw, definition, formats)
 
 
-def bad_records(raw: DataFrame, definition: Definition) -> DataFrame:
+def bad_records(raw: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
     """Those of some records, in Kafka's columns, that the definition refuses.
 
     `mistaken` says what is wrong with the event time; NULL for one that could not be decoded.
     """
-    parsed = _parse(raw, definition, (), whole=True).filter(F.col(_CORRUPT).isNotNull())
+    versions = formats.of_records(raw, definition)
+    parsed = _parse(raw, definition, versions, (), whole=True)
+    parsed = parsed.filter(F.col(CORRUPT).isNotNull())
     return parsed.select(f"{RECORD}.*", F.col(_MISTAKEN).alias("mistaken"))
 
 
 def decode_records(raw: DataFrame, definition: Definition, metadata: Collection[str]) -> DataFrame:
-    """Records in Kafka's columns, decoded; the bad ones are among them (`good_among`)."""
-    return _parse(raw, definition, metadata)
+    """Records in Kafka's columns, decoded; the bad ones are among them (`good_among`).
+
+    For formats that need no registry.
+    """
+    return _parse(raw, definition, Versions(), metadata)
 
 
 def good_among(decoded: DataFrame, definition: Definition, metadata: Collection[str]) -> DataFrame:
@@ -237,13 +254,14 @@ def good_among(decoded: DataFrame, definition: Definition, metadata: Collection[
 
 def bad_among(decoded: DataFrame) -> DataFrame:
     """The others."""
-    return decoded.filter(F.col(_CORRUPT).isNotNull())
+    return decoded.filter(F.col(CORRUPT).isNotNull())
 
 
 def read_changes(
     spark: SparkSession,
     definition: Definition,
     connection: Connection,
+    formats: Formats,
     start: Offsets,
     end: Offsets,
 ) -> DataFrame:
@@ -256,16 +274,17 @@ def read_changes(
     between = (_offsets_text({definition.topic: at}) for at in (start, end))
     raw = _load_range(spark, _where(definition), connection, (), *between)
     key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
+    versions = formats.of_records(raw, definition)
     parsed = raw.select(
-        _from_json(definition),
+        row_of(definition, versions),
         F.col("key").cast("string").alias("_key_text"),
         "value",
         "partition",
         "offset",
-    ).filter(_corrupt().isNull())
+    ).filter(corrupt_of(definition, versions).isNull())
     # not beside the value above: nearly all records have their key in the value, too, and there it
     # would be parsed for each
-    row, keys = F.col("_row"), F.from_json(F.col("_key_text"), key_schema)
+    row, keys = F.col(ROW), F.from_json(F.col("_key_text"), key_schema)
     columns = []
     for made in row_schema(definition):
         value = row.getField(made.name)
@@ -287,14 +306,7 @@ def read_changes(
 
 def row_schema(definition: Definition) -> StructType:
     """The definition's columns as a Spark schema."""
-    return _schema(definition.columns)
-
-
-def _schema(columns: Sequence[Column]) -> StructType:
-    schema = StructType()
-    for column in columns:
-        schema = schema.add(column.name, DataType.fromDDL(column.type))
-    return schema
+    return schema_of(definition.columns)
 
 
 def _where(definition: Definition) -> dict[str, str]:
@@ -360,22 +372,13 @@ def _load_range(
     )
 
 
-def _from_json(definition: Definition) -> SparkColumn:
-    schema = _schema(definition.value_columns).add(_CORRUPT, StringType())
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    return F.from_json(F.col("value").cast("string"), schema, options).alias("_row")
-
-
-def _corrupt() -> SparkColumn:
-    """Not null for a bad record. An absent value (null) is a row of nulls; an empty one is bad."""
-    row = F.col("_row")
-    empty = row.isNull() & F.col("value").isNotNull()
-    bad = empty | F.expr(_NOT_UTF8) | F.expr(_MORE_THAN_ONE)
-    return F.when(bad, F.lit("")).otherwise(row.getField(_CORRUPT)).alias(_CORRUPT)
-
-
 def _parse(
-    raw: DataFrame, definition: Definition, metadata: Collection[str], *, whole: bool = False
+    raw: DataFrame,
+    definition: Definition,
+    versions: Versions,
+    metadata: Collection[str],
+    *,
+    whole: bool = False,
 ) -> DataFrame:
     """The columns and metadata of each record, and whether it is bad; `whole` keeps its bytes."""
     made = {*metadata, *metadata_read(definition)}
@@ -386,7 +389,7 @@ def _parse(
     if whole:
         wanted.append(F.struct(*raw.columns).alias(RECORD))
     parsed = raw.select(
-        _from_json(definition),
+        row_of(definition, versions),
         "value",
         F.col("timestamp").alias("_time"),
         F.col("topic").alias(_FROM),
@@ -396,11 +399,11 @@ def _parse(
     columns = [
         _part(places[c.name]).alias(c.name)
         if c.name in places
-        else F.col("_row").getField(c.name).alias(c.name)
+        else F.col(ROW).getField(c.name).alias(c.name)
         for c in definition.columns
     ]
     extra = [name for name in METADATA_COLUMNS if name in made]
-    rows = parsed.select(*columns, *extra, _corrupt(), "_time", *kept)
+    rows = parsed.select(*columns, *extra, corrupt_of(definition, versions), "_time", *kept)
     time = expression(raw.sparkSession, definition)
     if time is not None:
         rows = rows.select("*", time.alias(EVENT_TIME))
@@ -408,11 +411,11 @@ def _parse(
         wrong = F.lit(None).cast("string")
     else:
         wrong = mistaken(definition, _event_time(definition), F.col("_time"))
-    corrupt = F.col(_CORRUPT)
+    corrupt = F.col(CORRUPT)
     if whole:
         rows = rows.select("*", F.when(corrupt.isNull(), wrong).alias(_MISTAKEN))
         wrong = F.col(_MISTAKEN)
-    return rows.withColumn(_CORRUPT, F.coalesce(corrupt, wrong))
+    return rows.withColumn(CORRUPT, F.coalesce(corrupt, wrong))
 
 
 def _with_event_time(
@@ -435,4 +438,4 @@ def _part(place: int) -> SparkColumn:
 
 
 def _good_rows(parsed: DataFrame) -> DataFrame:
-    return parsed.filter(F.col(_CORRUPT).isNull()).drop(_CORRUPT, "_time")
+    return parsed.filter(F.col(CORRUPT).isNull()).drop(CORRUPT, "_time")

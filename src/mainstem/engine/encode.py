@@ -1,12 +1,16 @@
-"""Rows -> key and value of a record, as every topic of Mainstem holds them (JSON)."""
+"""Rows -> key and value of a record: values in the definition's format, keys as text or JSON."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import to_avro
 
-from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.model import Definition, Format, Kind
+from mainstem.engine.formats import Formats
+from mainstem.schemas.csv_rows import COMMA
+from mainstem.schemas.csv_text import QUOTE
 from mainstem.vocabulary import HIDDEN_PREFIX
 
 JSON_OPTIONS = {
@@ -16,17 +20,42 @@ JSON_OPTIONS = {
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
 
+_CSV_OPTIONS = {
+    "quote": QUOTE,
+    "escape": QUOTE,
+    "emptyValue": QUOTE * 2,
+    "timestampFormat": JSON_OPTIONS["timestampFormat"],
+    "timestampNTZFormat": JSON_OPTIONS["timestampNTZFormat"],
+}
 
-def encode(rows: DataFrame, definition: Definition) -> DataFrame:
+
+def encode(rows: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
     """Binary columns `key` and `value` for each row, in the order of the rows."""
     shown = [c for c in rows.columns if not c.startswith(HIDDEN_PREFIX)]
-    value = F.to_json(F.struct(*(F.col(_quoted(c)) for c in shown)), JSON_OPTIONS)
+    value = _value(F.struct(*(F.col(_quoted(c)) for c in shown)), definition, formats)
     for name in rows.columns:
         if name.startswith(HIDDEN_PREFIX):  # a filter: what does not pass it is deleted
             value = F.when(F.col(name), value)
     return rows.select(
         key_of(definition).cast("binary").alias("key"), value.cast("binary").alias("value")
     )
+
+
+def _value(row: SparkColumn, definition: Definition, formats: Formats) -> SparkColumn:
+    match definition.format:
+        case Format.JSON:
+            return F.to_json(row, JSON_OPTIONS)
+        case Format.JSON_SCHEMA:
+            header = F.lit(bytearray(formats.written(definition).header))
+            return F.concat(header, F.to_json(row, JSON_OPTIONS).cast("binary"))
+        case Format.CSV:
+            return F.to_csv(row, {**_CSV_OPTIONS, "sep": definition.delimiter or COMMA})
+        case Format.RAW:
+            return row.getField(definition.columns[0].name)
+        case Format.AVRO:
+            written = formats.written(definition)
+            header = F.lit(bytearray(written.header))
+            return F.concat(header, to_avro(row, written.schema))
 
 
 def key_of(definition: Definition) -> SparkColumn:

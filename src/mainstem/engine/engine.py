@@ -18,6 +18,7 @@ from mainstem.config import Settings
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.flow import FlowServices
+from mainstem.engine.formats import Formats
 from mainstem.engine.pacing import Pacer
 from mainstem.engine.quarantine import Keeper
 from mainstem.engine.runner import Background, Runner
@@ -34,6 +35,7 @@ from mainstem.log.quarantine import ensure_quarantine
 from mainstem.log.requests import Responder
 from mainstem.log.status_log import status_log
 from mainstem.log.task_writer import tokens_topic
+from mainstem.schemas.opened import open_registry
 from mainstem.vocabulary import COMMITS_TOPIC, SystemClock
 
 _LOG = logging.getLogger(__name__)
@@ -80,14 +82,16 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
         for state in (catalog, statuses):
             state.start()
             closing.callback(state.close)
+        registry = closing.enter_context(open_registry(setup.settings, setup.connection))
+        formats = Formats(registry)
         clock = SystemClock()
-        keeper = Keeper(spark, setup.connection, admin, clock)
+        keeper = Keeper(spark, setup.connection, admin, clock, formats)
         keeper.start()
         closing.callback(keeper.stop)
         background = Background()
         closing.callback(background.close)
         checkpoints = Checkpoints(spark, setup.checkpoints)
-        tables = Tables(spark, setup.connection, admin, checkpoints)
+        tables = Tables(spark, setup.connection, admin, checkpoints, formats)
         closing.callback(tables.close)
         ledger = Ledger(setup.connection, admin)
         services = FlowServices(
@@ -100,6 +104,7 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             checkpoints=checkpoints,
             tables=tables,
             clock=clock,
+            formats=formats,
             ledger=ledger,
             in_background=background,
             make_topic=LogExecutor(admin, catalog, setup.settings.kafka).create_topic,
@@ -113,7 +118,7 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
 
         responder = Responder(
             setup.connection,
-            Answers(spark, setup.connection, setup.settings.spark, admin, ledger, is_live),
+            Answers(spark, setup.connection, setup.settings.spark, admin, ledger, formats, is_live),
         )
         answering = threading.Thread(
             target=responder.run, args=(stop,), name="answers", daemon=True

@@ -30,6 +30,7 @@ from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_static, into
 from mainstem.engine.decode import mentioned_metadata, metadata_field, row_schema
 from mainstem.engine.encode import encode
+from mainstem.engine.formats import Formats
 from mainstem.engine.held_table import ALL_ROWS, Only
 from mainstem.engine.narrow import keeps_partitions
 from mainstem.engine.tables import Tables
@@ -52,6 +53,7 @@ class Enrichment:
         tables: Tables,
         checkpoints: Checkpoints,
         folder: str,
+        formats: Formats,
     ) -> None:
         query = entry.definition.query
         assert query is not None
@@ -63,6 +65,7 @@ class Enrichment:
         self._snapshots = tables
         self._checkpoints = checkpoints
         self._folder = folder
+        self._formats = formats
         self._batch: DataFrame | None = None
 
     def split(self, session: SparkSession) -> Split:
@@ -92,7 +95,8 @@ class Enrichment:
         for name, source in self._tables.items():
             rows = session.createDataFrame(nothing, row_schema(source))
             sources[source] = F.broadcast(rows) if name in keyed else rows
-        return encode(compile_static(session, self._query, sources), self._definition)
+        rows = compile_static(session, self._query, sources)
+        return encode(rows, self._definition, self._formats)
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
         """Key and value of the records to write."""
@@ -112,7 +116,8 @@ class Enrichment:
             rows[key.table] = F.broadcast(read(key.table, only))
         sources = {s: rows[n] if n in rows else read(n) for n, s in self._tables.items()}
         sources[self._stream] = batch
-        return encode(compile_static(session, self._query, sources), self._definition)
+        answer = compile_static(session, self._query, sources)
+        return encode(answer, self._definition, self._formats)
 
     def release(self) -> None:
         """Lets go of the batch's decoded records, and of the tables."""

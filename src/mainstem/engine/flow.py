@@ -27,6 +27,7 @@ from mainstem.engine.encode import encode
 from mainstem.engine.idle import StreamTimes, move_watermark
 from mainstem.engine.member import Member
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
+from mainstem.engine.new_schemas import meet_schemas
 from mainstem.engine.offset_log import OffsetLog
 from mainstem.engine.pacing import Pacer
 from mainstem.engine.progress import Progress, ProgressListener
@@ -165,9 +166,11 @@ class Flow:
             self._look_at_scan(self._member)
         elif self._query is not None and not running:
             error = self._query.exception()
-            failure = None if self._writer is None else self._writer.failure
+            writer = self._writer
+            failure = None if writer is None else writer.failure
             self.stop()
-            if failure is not None and self._put_aside(failure):
+            aside = failure is not None and self._put_aside(failure)
+            if aside or (error is not None and self._meets(error, writer)):
                 self.start()
             else:
                 self._failed(error if error is not None else RuntimeError("the query ended"))
@@ -294,8 +297,8 @@ class Flow:
     def _start_realtime(self, session: SparkSession) -> StreamingQuery:
         definition = self.entry.definition
         limit = self._services.settings.max_records_per_batch
-        connection = self._services.connection
-        rows = compile_stream(session, definition, self.inputs, connection, limit, {})
+        connection, formats = self._services.connection, self._services.formats
+        rows = compile_stream(session, definition, self.inputs, connection, limit, formats, {})
         reasons = obstacles(definition, self.inputs, rows)
         if reasons:
             raise MainstemError(
@@ -304,7 +307,7 @@ class Flow:
         # PySpark's own type hints do not know the trigger yet
         trigger: dict[str, Any] = {"realTime": CHECKPOINT_EVERY}
         return (
-            encode(rows, definition)
+            encode(rows, definition, formats)
             .writeStream.queryName(self.entry.flow_id)
             .format("kafka")
             .options(**self._services.connection.spark_options())
@@ -439,6 +442,16 @@ class Flow:
             return False
         self._set_aside += count
         return count > 0
+
+    def _meets(self, error: BaseException, writer: BatchWriter | None) -> bool:
+        """Gets to know the schemas of a batch; True when their lack was why it failed."""
+        between = None if writer is None else writer.failed_between
+        services = self._services
+        try:
+            return meet_schemas(flow_error(error, self.entry.name), self.inputs, services, between)
+        except (MainstemError, PySparkException) as problem:
+            _LOG.warning("flow %s: %s", self.entry.name, flow_error(problem, "").message)
+            return False
 
     def _failed(self, error: BaseException) -> None:
         problem = flow_error(error, self.entry.name)

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import Definition, Handler
 from mainstem.engine.decode import Intake
+from mainstem.engine.formats import Formats
 from mainstem.engine.handler_task import HandlerWork
 from mainstem.engine.records_for import PARTITION, TOPIC, records_for
 from mainstem.log.connection import Connection
@@ -32,19 +33,21 @@ class HandlerFlow:
         handler: Handler,
         source: Definition,
         connection: Connection,
+        formats: Formats,
         clock: Clock,
     ) -> None:
         self._handler = handler
         self._row_key = entry.definition.key
         self._source = source
         self._connection = connection
+        self._formats = formats
         self._clock = clock
         self._aside = 0
 
     def read(self, session: SparkSession, start: str, limit: int) -> DataFrame:
         """The input: what the function takes, and where each record stands."""
         most = min(limit, self._handler.most)
-        intake = Intake(self._connection, start=start, max_records=most)
+        intake = Intake(self._connection, self._formats, start=start, max_records=most)
         return records_for(session, self._handler.function, self._source, intake, {})
 
     def divided(self, batch: DataFrame) -> DataFrame:

@@ -20,6 +20,7 @@ from mainstem.definitions.model import Definition, Stateful, TimerClock
 from mainstem.definitions.options import milliseconds
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.decode import Intake
+from mainstem.engine.formats import Formats
 from mainstem.engine.keyed_task import KeyedWork
 from mainstem.engine.records_for import records_for
 from mainstem.log.admin import Admin, TopicSpec
@@ -47,6 +48,7 @@ class KeyedFlow:
         stateful: Stateful,
         source: Definition,
         connection: Connection,
+        formats: Formats,
         clock: Clock,
         checkpoints: Checkpoints,
         folder: str,
@@ -55,6 +57,7 @@ class KeyedFlow:
         self._row_key = entry.definition.key
         self._source = source
         self._connection = connection
+        self._formats = formats
         self._clock = clock
         self._checkpoints = checkpoints
         self._checkpoint = folder
@@ -96,6 +99,7 @@ class KeyedFlow:
         """The input: what the function takes, what is the key, and where each record stands."""
         intake = Intake(
             self._connection,
+            self._formats,
             start=start,
             max_records=limit,
             ticks=None if self._stateful.clock is None else self._ticks,

@@ -20,6 +20,7 @@ from mainstem.catalog.entry import Entry
 from mainstem.definitions.late import RECORD, WINDOW, LateQueries
 from mainstem.definitions.model import Definition
 from mainstem.engine.compile import compile_range
+from mainstem.engine.formats import Formats
 from mainstem.engine.passed import Passed, behind
 from mainstem.engine.status import iso
 from mainstem.log.connection import Connection
@@ -41,12 +42,14 @@ class LateKeeper:
         queries: LateQueries,
         spark: SparkSession,
         connection: Connection,
+        formats: Formats,
     ) -> None:
         self._entry = entry
         self._source = source
         self._queries = queries
         self._spark = spark
         self._connection = connection
+        self._formats = formats
         self._last: int | None = None
 
     def __call__(self, batch: Passed) -> None:
@@ -68,7 +71,12 @@ class LateKeeper:
             for topic, end in batch.end.items()
         }
         rows = compile_range(
-            session, self._queries.belongs, self._source, self._connection, (start, batch.end)
+            session,
+            self._queries.belongs,
+            self._source,
+            self._connection,
+            self._formats,
+            (start, batch.end),
         )
         watermark = iso(batch.watermark / 1000)
         for record, missed in groupby(_missed(rows, batch.watermark).toLocalIterator(), _record):

@@ -26,6 +26,7 @@ from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, rea
 from mainstem.engine.encode import encode
 from mainstem.engine.enrich import Enrichment
 from mainstem.engine.expiry import ExpiredRows
+from mainstem.engine.formats import Formats
 from mainstem.engine.handler import HandlerFlow
 from mainstem.engine.keyed import KeyedFlow
 from mainstem.engine.late import LateKeeper
@@ -57,6 +58,7 @@ class Machinery:
     tables: Tables
     admin: Admin
     clock: Clock
+    formats: Formats
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,8 @@ def _behind(
     queries = late_queries(entry.definition, inputs)
     if queries is not None:
         spark, connection = machinery.spark, machinery.connection
-        work.append(LateKeeper(entry, inputs[0], queries, spark, connection))
+        late = LateKeeper(entry, inputs[0], queries, spark, connection, machinery.formats)
+        work.append(late)
     expiry = expiry_of(entry.definition, inputs)
     if expiry is not None:
         work.append(ExpiredRows(entry, expiry, machinery.tables, machinery.connection))
@@ -139,7 +142,7 @@ def _run(
     query = definition.query
     assert query is not None
     limit = machinery.settings.max_records_per_batch
-    tables, checkpoints = machinery.tables, machinery.checkpoints
+    tables, checkpoints, formats = machinery.tables, machinery.checkpoints, machinery.formats
     match flow_kind(inputs):
         case FlowKind.STREAM:
             if definition.stateful is not None:
@@ -148,6 +151,7 @@ def _run(
                     definition.stateful,
                     inputs[0],
                     connection,
+                    formats,
                     machinery.clock,
                     checkpoints,
                     checkpoint,
@@ -157,29 +161,29 @@ def _run(
                 return _Run(rows, Split.BY_STATE, calling=keyed)
             if definition.handler is not None:
                 handler = HandlerFlow(
-                    entry, definition.handler, inputs[0], connection, machinery.clock
+                    entry, definition.handler, inputs[0], connection, formats, machinery.clock
                 )
                 rows = handler.read(session, definition.start, limit)
                 return _Run(rows, Split.BY_STATE, calling=handler)
             if definition.sink is not None:
-                rows = _stream_of(session, definition, query, inputs, connection, limit)
-                return _Run(rows, Split.WHOLE, SinkCalls(entry, definition.sink))
+                rows = _stream_of(session, definition, query, inputs, machinery)
+                return _Run(rows, Split.WHOLE, SinkCalls(entry, definition.sink, formats))
             counts = count_window_of(query)
             if counts is not None:
-                rows = _stream_of(session, definition, query, inputs, connection, limit)
+                rows = _stream_of(session, definition, query, inputs, machinery)
                 tasks = machinery.settings.shuffle_partitions
-                counting = Counting(entry, counts, inputs[0], checkpoints, checkpoint, tasks)
-                return _Run(rows, Split.BY_STATE, counting)
+                parts = (entry, counts, inputs[0], checkpoints, checkpoint, tasks, formats)
+                return _Run(rows, Split.BY_STATE, Counting(*parts))
             excluded = left_out(entry, inputs, connection, machinery.admin)
-            rows = compile_stream(session, definition, inputs, connection, limit, excluded)
+            rows = compile_stream(session, definition, inputs, connection, limit, formats, excluded)
             split = Split.BY_STATE if keeps_state(definition, inputs) else Split.BY_INPUT
             mode = output_mode(definition)
             # with every change, an aggregate writes at most the groups of the batch's records
             bounded = split is Split.BY_INPUT or mode == "update"
-            return _Run(encode(rows, definition), split, mode=mode, bounded=bounded)
+            return _Run(encode(rows, definition, formats), split, mode=mode, bounded=bounded)
         case FlowKind.ENRICH:
-            rows = _stream_of(session, definition, query, inputs, connection, limit)
-            enrichment = Enrichment(entry, inputs, tables, checkpoints, checkpoint)
+            rows = _stream_of(session, definition, query, inputs, machinery)
+            enrichment = Enrichment(entry, inputs, tables, checkpoints, checkpoint, formats)
             return _Run(rows, enrichment.split(session), enrichment)
         case FlowKind.TABLE:
             if definition.kind is Kind.STREAM:
@@ -188,7 +192,7 @@ def _run(
                 return _Run(rows, Split.WHOLE, changes)
             _begin_anew_if_changed(entry, checkpoints, checkpoint)
             rows = read_signals(session, inputs, connection, "earliest")
-            making = Recomputation(entry, inputs, tables, checkpoints, checkpoint)
+            making = Recomputation(entry, inputs, tables, checkpoints, checkpoint, formats)
             return _Run(rows, Split.WHOLE, making)
 
 
@@ -208,17 +212,17 @@ def _stream_of(
     definition: Definition,
     query: Query,
     inputs: Sequence[Definition],
-    connection: Connection,
-    limit: int,
+    machinery: Machinery,
 ) -> DataFrame:
     """The only stream among the inputs, decoded."""
     [stream] = [source for source in inputs if source.kind is Kind.STREAM]
     metadata = mentioned_metadata(query.columns_read)
     intake = Intake(
-        connection,
+        machinery.connection,
+        machinery.formats,
         start=definition.start,
         until=definition.until,
-        max_records=limit,
+        max_records=machinery.settings.max_records_per_batch,
         metadata=metadata,
     )
     return read_stream(session, stream, intake)

@@ -20,8 +20,9 @@ from functools import partial
 
 from pyspark.sql import Row, SparkSession
 
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, Format
 from mainstem.engine.decode import read_bad
+from mainstem.engine.formats import Formats
 from mainstem.engine.spark_errors import short
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
@@ -57,12 +58,18 @@ class Keeper:
     """Takes reports from any thread; works in one thread of its own."""
 
     def __init__(
-        self, spark: SparkSession, connection: Connection, admin: Admin, clock: Clock
+        self,
+        spark: SparkSession,
+        connection: Connection,
+        admin: Admin,
+        clock: Clock,
+        formats: Formats,
     ) -> None:
         self._spark = spark
         self._connection = connection
         self._admin = admin
         self._clock = clock
+        self._formats = formats
         self._waiting: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._positions: dict[str, dict[str, dict[int, int]]] = {}
         self._saved_at: dict[str, float] = {}
@@ -145,12 +152,14 @@ class Keeper:
         self, stream: Definition, start: Mapping[str, Offsets], end: Mapping[str, Offsets]
     ) -> None:
         session = self._spark.newSession()
-        bad = read_bad(session, stream, self._connection, start, end).toLocalIterator()
+        rows = read_bad(session, stream, self._connection, self._formats, start, end)
+        parts = (stream, self._clock, self._formats)
+        bad = (_outgoing(row, *parts) for row in rows.toLocalIterator())
         producer = TransactionalProducer(self._connection, _group(stream.topic))
         try:
             with producer.transaction() as transaction:
                 # one transaction for the whole range: the position moves only when all are kept
-                for chunk in _chunks(bad, stream, self._clock):
+                for chunk in _chunks(bad):
                     transaction.send(QUARANTINE_TOPIC, chunk)
                     self._kept[stream.name] = self._kept.get(stream.name, 0) + len(chunk)
                 transaction.offsets(_group(stream.topic), end)
@@ -201,10 +210,10 @@ def _group(where: str) -> str:
     return group_of(f"quarantine.{where}")
 
 
-def _chunks(rows: Iterator[Row], stream: Definition, clock: Clock) -> Iterator[list[Outgoing]]:
+def _chunks(records: Iterator[Outgoing]) -> Iterator[list[Outgoing]]:
     chunk: list[Outgoing] = []
-    for row in rows:
-        chunk.append(_outgoing(row, stream, clock))
+    for record in records:
+        chunk.append(record)
         if len(chunk) == _RECORDS_PER_TRANSACTION:
             yield chunk
             chunk = []
@@ -212,7 +221,7 @@ def _chunks(rows: Iterator[Row], stream: Definition, clock: Clock) -> Iterator[l
         yield chunk
 
 
-def _outgoing(row: Row, stream: Definition, clock: Clock) -> Outgoing:
+def _outgoing(row: Row, stream: Definition, clock: Clock, formats: Formats) -> Outgoing:
     record = Record(
         topic=row.topic,
         partition=row.partition,
@@ -225,7 +234,9 @@ def _outgoing(row: Row, stream: Definition, clock: Clock) -> Outgoing:
         ),
     )
     mistaken: str | None = row.mistaken
-    problem = diagnose(record.value or b"", stream.value_columns) if mistaken is None else mistaken
+    problem = mistaken
+    if problem is None:
+        problem = diagnose(record.value or b"", stream, formats)
     code = "RECORD_NOT_DECODED" if mistaken is None else "EVENT_TIME_OUT_OF_BOUNDS"
     error = MainstemError(code, name=stream.name, problem=problem)
     return quarantined(
@@ -251,7 +262,14 @@ _SCALARS: dict[str, tuple[type, ...]] = {
 }
 
 
-def diagnose(value: bytes, columns: tuple[Column, ...]) -> str:
+def diagnose(value: bytes, definition: Definition, formats: Formats) -> str:
+    """Why a value does not fit the columns, as near as can be told without Spark."""
+    if definition.format is Format.JSON:
+        return diagnose_json(value, definition.value_columns)
+    return formats.problem(definition, value)
+
+
+def diagnose_json(value: bytes, columns: tuple[Column, ...]) -> str:
     """Why a value does not fit the columns, as near as plain JSON tells."""
     try:
         document = json.loads(value)

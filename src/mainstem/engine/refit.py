@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from mainstem.definitions.fix import RELATION
 from mainstem.definitions.model import Definition, Query
 from mainstem.engine.decode import bad_records
+from mainstem.engine.formats import Formats
 from mainstem.engine.quarantine import diagnose
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.errors import MainstemError
@@ -57,7 +58,7 @@ Row = tuple[int, bytes | None, bytes | None]
 """Id, key and value of a record."""
 
 
-def refit(spark: SparkSession, payload: dict[str, Any]) -> dict[str, Any]:
+def refit(spark: SparkSession, formats: Formats, payload: dict[str, Any]) -> dict[str, Any]:
     """The answer to a request: each record as it would be written, and what is wrong with it.
 
     Records that the query leaves out are not in the answer.
@@ -71,7 +72,7 @@ def refit(spark: SparkSession, payload: dict[str, Any]) -> dict[str, Any]:
     problems: dict[int, str] = {}
     if payload["definition"] is not None:
         definition = _DEFINITION.validate_python(payload["definition"])
-        problems = _problems(session, rows, records, definition)
+        problems = _problems(session, rows, records, definition, formats)
     # a mistake in the query far more often than a wish to delete
     there = {r["id"] for r in records if r["value"] is not None}
     problems |= {id: "it has no value (NULL)" for id, _, v in rows if v is None and id in there}
@@ -124,15 +125,16 @@ def _problems(
     rows: list[Row],
     records: Sequence[dict[str, Any]],
     definition: Definition,
+    formats: Formats,
 ) -> dict[int, str]:
     if not rows:
         return {}
     places = {r["id"]: (r["topic"], r["partition"], r["offset"]) for r in records}
     times = {r["id"]: _moment(r["timestamp"]) for r in records}
     raw = _frame(session, [(*row, *places[row[0]], times[row[0]]) for row in rows], _KAFKA)
-    bad = {row[_ID]: row.mistaken for row in bad_records(raw, definition).collect()}
+    bad = {row[_ID]: row.mistaken for row in bad_records(raw, definition, formats).collect()}
     return {
-        id: bad[id] or diagnose(value or b"", definition.columns)
+        id: bad[id] or diagnose(value or b"", definition, formats)
         for id, _, value in rows
         if id in bad
     }

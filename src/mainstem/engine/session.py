@@ -57,6 +57,7 @@ _FIXED: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+_AVRO_LIMITS = ("bytes", "string", "collectionItems")
 _JVM_OPTIONS = (
     # Spark runs a regular expression over long Python errors; the default stack is too small
     "-Xss4m",
@@ -64,6 +65,9 @@ _JVM_OPTIONS = (
     # each query of each flow is code of its own; when the room for it is full, Java stops compiling
     "-XX:ReservedCodeCacheSize=512m",
     "-Duser.timezone=UTC",
+    # nothing in a record can be longer than the record: what says so is a mistake or an attack, and
+    # must not be taken for the size of an array
+    *(f"-Dorg.apache.avro.limits.{what}.maxLength={16 << 20}" for what in _AVRO_LIMITS),
 )
 
 

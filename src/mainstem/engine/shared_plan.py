@@ -18,6 +18,7 @@ from mainstem.definitions.model import Definition, Query
 from mainstem.engine.compile import compile_each
 from mainstem.engine.decode import bad_among, decode_records, good_among, mentioned_metadata
 from mainstem.engine.encode import encode
+from mainstem.engine.formats import Formats
 from mainstem.vocabulary import Record
 
 _FLOW = "flow"
@@ -46,9 +47,10 @@ class Made(NamedTuple):
 class SharedPlan:
     """Of one stream. For one thread at a time."""
 
-    def __init__(self, session: SparkSession, stream: Definition) -> None:
+    def __init__(self, session: SparkSession, stream: Definition, formats: Formats) -> None:
         self._session = session
         self._stream = stream
+        self._formats = formats
 
     def make(self, flows: Sequence[Definition], records: Sequence[Record]) -> Made:
         """The rows of each flow, in the order of the records of each partition."""
@@ -61,7 +63,8 @@ class SharedPlan:
         parts = [bad_among(decoded).select(F.lit(_BAD).alias(_FLOW), *_nothing())]
         made = compile_each(self._session, queries, self._stream, good, metadata)
         for number, (flow, rows) in enumerate(zip(flows, made, strict=True)):
-            parts.append(encode(rows, flow).select(F.lit(number).alias(_FLOW), "key", "value"))
+            encoded = encode(rows, flow, self._formats)
+            parts.append(encoded.select(F.lit(number).alias(_FLOW), "key", "value"))
         all_rows = _union(parts).coalesce(1).toArrow()
         numbers = all_rows.column(_FLOW)
         pairs = all_rows.select(["key", "value"])

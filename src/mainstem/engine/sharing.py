@@ -31,7 +31,8 @@ _BETWEEN_SECONDS = 0.3
 def can_share(entry: Entry, inputs: Sequence[Definition]) -> bool:
     """True for a flow whose rows come from the records of one stream alone, one batch as another.
 
-    Not for one that says its own trigger, calls Python, is a backfill or has one beside it.
+    Not for one that says its own trigger, calls Python, is a backfill or has one beside it, nor for
+    formats whose schemas may have to be asked for: one flow's wait must not be the others'.
     """
     definition = entry.definition
     query = definition.query
@@ -42,6 +43,7 @@ def can_share(entry: Entry, inputs: Sequence[Definition]) -> bool:
     return (
         source.kind is Kind.STREAM
         and source.pattern is None
+        and not (source.format.registered or definition.format.registered)
         and all(part is None for part in own)
         and not (entry.backfill is not None and entry.backfill.active)
         and definition.until is None
@@ -99,7 +101,7 @@ class Sharing:
             if known == stream and scan.join(member):
                 return member
         session = flow_session(machinery.spark, machinery.settings.shuffle_partitions)
-        scan = SharedScan(stream, SharedPlan(session, stream), machinery, pacer)
+        scan = SharedScan(stream, SharedPlan(session, stream, machinery.formats), machinery, pacer)
         self._scans = [(known, old) for known, old in self._scans if known != stream]
         self._scans.append((stream, scan))
         scan.join(member)

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import FunctionDefinition
 from mainstem.engine.encode import encode
+from mainstem.engine.formats import Formats
 from mainstem.engine.function_worker import USER_ERRORS, problem_of
 from mainstem.engine.pipelines import line_of, load_here
 from mainstem.engine.spark_errors import short
@@ -27,9 +28,10 @@ from mainstem.errors import MainstemError
 class SinkCalls:
     """What a sink makes of each batch: a receipt."""
 
-    def __init__(self, entry: Entry, function: FunctionDefinition) -> None:
+    def __init__(self, entry: Entry, function: FunctionDefinition, formats: Formats) -> None:
         self._definition = entry.definition
         self._function = function
+        self._formats = formats
         self._call = load_here(function)
         self._batch: DataFrame | None = None
 
@@ -43,7 +45,7 @@ class SinkCalls:
             F.lit(batch_id).cast("bigint").alias("batch"),
             F.lit(records).cast("bigint").alias("records"),
         )
-        return encode(receipt.where("records > 0"), self._definition)
+        return encode(receipt.where("records > 0"), self._definition, self._formats)
 
     def release(self) -> None:
         """Lets go of the batch's rows."""

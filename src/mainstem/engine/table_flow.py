@@ -33,6 +33,7 @@ from mainstem.definitions.relations import relations, table_name
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_mentions, compile_static, into
 from mainstem.engine.encode import encode
+from mainstem.engine.formats import Formats
 from mainstem.engine.held_table import ALL_ROWS, Only, release
 from mainstem.engine.spark_errors import MARK
 from mainstem.engine.tables import Tables
@@ -59,6 +60,7 @@ class Recomputation:
         tables: Tables,
         checkpoints: Checkpoints,
         folder: str,
+        formats: Formats,
     ) -> None:
         query = entry.definition.query
         assert query is not None
@@ -73,6 +75,7 @@ class Recomputation:
         self._tables = tables
         self._checkpoints = checkpoints
         self._folder = folder
+        self._formats = formats
         self._kept: list[DataFrame] = []
         self._touched: DataFrame | None = None
 
@@ -173,8 +176,9 @@ class Recomputation:
 
     def _differences(self, answer: DataFrame, in_log: DataFrame) -> DataFrame:
         """The records that make of what is in the log the answer."""
-        rows = encode(answer, self._definition)
-        before = encode(in_log, self._definition).select("key", F.col("value").alias("before"))
+        rows = encode(answer, self._definition, self._formats)
+        before = encode(in_log, self._definition, self._formats)
+        before = before.select("key", F.col("value").alias("before"))
         by_key = rows.groupBy("key").agg(F.first("value").alias("value"), F.count("*").alias("n"))
         joined = by_key.join(before, "key", "full_outer")
         different = ~F.col("value").eqNullSafe(F.col("before"))

@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from mainstem.definitions.model import Definition
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.decode import read_changes
+from mainstem.engine.formats import Formats
 from mainstem.engine.held_table import (
     ALL_ROWS,
     NEWEST_PIECES,
@@ -79,10 +80,16 @@ class Tables:
     """The tables that flows of one engine read. Safe to use from several threads."""
 
     def __init__(
-        self, spark: SparkSession, connection: Connection, admin: Admin, checkpoints: Checkpoints
+        self,
+        spark: SparkSession,
+        connection: Connection,
+        admin: Admin,
+        checkpoints: Checkpoints,
+        formats: Formats,
     ) -> None:
         self._spark = spark
         self._connection = connection
+        self._formats = formats
         self._admin = admin
         self._checkpoints = checkpoints
         self._held: dict[str, Held] = {}
@@ -120,8 +127,12 @@ class Tables:
             return table_columns(self._state(held, end, only), definition)
         # a replay from long ago
         begin = self._admin.begin_offsets(definition.topic)
-        changes = read_changes(self._spark, definition, self._connection, begin, end)
+        changes = self._changes_of(definition, begin, end)
         return table_columns(only(latest_of(changes).filter(~F.col("_gone"))), definition)
+
+    def _changes_of(self, definition: Definition, start: Offsets, end: Offsets) -> DataFrame:
+        parts = (self._spark, definition, self._connection, self._formats)
+        return read_changes(*parts, start, end)
 
     def changed(self, definition: Definition, start: Offsets, end: Offsets) -> Changed | None:
         """What is different at `end` from `start`; None when that is long ago."""
@@ -150,7 +161,7 @@ class Tables:
             return held.before(start, between).unionByName(between)
         begin = self._admin.begin_offsets(definition.topic)
         start = {p: max(offset, begin.get(p, 0)) for p, offset in start.items()}
-        read = partial(read_changes, self._spark, definition, self._connection)
+        read = partial(self._changes_of, definition)
         between = read(start, end)
         before = latest_of(read(begin, start)).filter(~F.col("_gone"))
         ids = F.broadcast(between.select("_id").distinct())
@@ -193,7 +204,7 @@ class Tables:
     def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> Held:
         """The table from the beginning of its topic."""
         end = {p: max(o, begin.get(p, 0)) for p, o in end.items()}
-        changes = read_changes(self._spark, definition, self._connection, begin, end)
+        changes = self._changes_of(definition, begin, end)
         # brought together first: else Spark sorts them twice, before and behind that
         rows = latest_of(changes.repartition("_id")).filter(~F.col("_gone"))
         base = self._write(definition.topic, identity, rows, end)
@@ -217,7 +228,7 @@ class Tables:
 
     def _begun(self, definition: Definition, base: Base) -> Held:
         at = base.end
-        none = kept(read_changes(self._spark, definition, self._connection, at, at).limit(0), 0)
+        none = kept(self._changes_of(definition, at, at).limit(0), 0)
         return Held(definition, base, (Piece(at, at, none),), None, 0, at)
 
     def _advance(self, held: Held, end: Offsets) -> Held:
@@ -228,7 +239,7 @@ class Tables:
         if new_rows > max(_LEAST_CHANGES_TO_MERGE, held.base.count):
             # a table that is being filled: no use to keep all of it in memory first
             return self._load_again(held, end)
-        read = read_changes(self._spark, held.definition, self._connection, start, end)
+        read = self._changes_of(held.definition, start, end)
         new = kept(read, new_rows)
         if len(held.pieces) >= _MOST_PIECES:
             held = self._together(held)

@@ -208,6 +208,8 @@ class BatchWriter:
         """How long the last batch took beyond its work."""
         self.failure: MainstemError | None = None
         """Why a batch failed, with all that Spark's own error is too short for."""
+        self.failed_between: tuple[dict[str, Offsets], dict[str, Offsets]] | None = None
+        """What that batch has read, by topic."""
 
     def attach(self, query: StreamingQuery) -> None:
         """Hands over the query that calls this writer; the first batch waits for it."""
@@ -237,6 +239,7 @@ class BatchWriter:
             raise RuntimeError(task_failure(error)) from None
         except (PySparkException, Py4JJavaError) as error:
             self.failure = flow_error(error, self._flow)
+            self.failed_between = self._between()
             # Spark runs a regular expression over the text of what is raised here, which overflows
             # the thread's stack when it is as long as Spark's own errors are
             raise RuntimeError(retold(error)) from None
@@ -336,11 +339,7 @@ class BatchWriter:
         if state is None:  # nothing is kept for the next batch, so nothing is late
             return
         watermark = state.eventTimeWatermarkForLateEvents()
-        start: dict[str, Offsets] = {}
-        end: dict[str, Offsets] = {}
-        for scan in self._scans():
-            start |= offsets_in(scan.start().json())
-            end |= offsets_in(scan.end().json())
+        start, end = self._between()
         passed = Passed(
             batch_id,
             start,
@@ -352,6 +351,15 @@ class BatchWriter:
         )
         for work in self._behind:
             work(passed)
+
+    def _between(self) -> tuple[dict[str, Offsets], dict[str, Offsets]]:
+        """From where to where the batch reads, by topic."""
+        start: dict[str, Offsets] = {}
+        end: dict[str, Offsets] = {}
+        for scan in self._scans():
+            start |= offsets_in(scan.start().json())
+            end |= offsets_in(scan.end().json())
+        return start, end
 
     def _records(self) -> int:
         """How many records the batch reads."""

@@ -94,7 +94,8 @@ class Engine:
         except MainstemError as error:
             raise error.at(insert.location) from None
         return [
-            Outgoing(_bytes(record["key"]), _bytes(record["value"])) for record in reply["records"]
+            Outgoing(_decoded(record["key"]), _decoded(record["value"]))
+            for record in reply["records"]
         ]
 
     def refit(
@@ -168,7 +169,3 @@ def _encoded(data: bytes | None) -> str | None:
 
 def _decoded(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()

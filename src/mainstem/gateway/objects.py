@@ -18,6 +18,7 @@ def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
         "topic": definition.topic,
         "wildcard": definition.pattern is not None,
         "derived": definition.derived,
+        "format": definition.format.value,
         "key": list(definition.key),
         "columns": [{"name": c.name, "type": c.type} for c in definition.columns],
         "metadata_columns": [] if definition.kind.value == "table" else list(METADATA_COLUMNS),

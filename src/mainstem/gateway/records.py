@@ -14,10 +14,11 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.definitions.types import struct_fields
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.log.producer import Outgoing
+from mainstem.schemas.codec import Codec
 
 _RANGES = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
@@ -46,12 +47,12 @@ def read_body(body: bytes) -> list[Any]:
     return records
 
 
-def outgoing(definition: Definition, records: Iterable[Any]) -> list[Outgoing]:
+def outgoing(definition: Definition, records: Iterable[Any], codec: Codec) -> list[Outgoing]:
     """The records as they go into the topic; INVALID_RECORD names the first that does not fit."""
     made = []
     for index, record in enumerate(records):
         try:
-            made.append(_outgoing(definition, record))
+            made.append(_outgoing(definition, record, codec))
         except _Misfit as misfit:
             place = f"{misfit.path}: " if misfit.path else ""
             raise MainstemError(
@@ -64,7 +65,7 @@ def outgoing(definition: Definition, records: Iterable[Any]) -> list[Outgoing]:
     return made
 
 
-def _outgoing(definition: Definition, record: Any) -> Outgoing:
+def _outgoing(definition: Definition, record: Any, codec: Codec) -> Outgoing:
     if not isinstance(record, dict):
         raise _Misfit("", "an object with the field value was expected")
     unknown = record.keys() - {"value", "key", "timestamp"}
@@ -79,10 +80,11 @@ def _outgoing(definition: Definition, record: Any) -> Outgoing:
     if not isinstance(value, dict):
         raise _Misfit("value", "a JSON object of the columns was expected")
     fields = _fields(definition, value)
-    text = "{" + ",".join(f"{json.dumps(name)}:{piece}" for name, piece in fields.items()) + "}"
+    if definition.format is Format.RAW and not any(v is not None for v in value.values()):
+        raise _Misfit("value", "its only column needs a value")
     key = record.get("key")
     data = _given_key(key) if key is not None else _key_of(definition, value, fields)
-    return Outgoing(data, text.encode(), timestamp=timestamp)
+    return Outgoing(data, codec.value(definition, fields), timestamp=timestamp)
 
 
 def _fields(definition: Definition, value: dict[str, Any]) -> dict[str, str]:

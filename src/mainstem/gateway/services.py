@@ -35,6 +35,9 @@ from mainstem.log.compacted import StateLog
 from mainstem.log.connection import Connection
 from mainstem.log.requests import Caller
 from mainstem.log.status_log import status_log
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.external import ExternalRegistry
+from mainstem.schemas.known import KnownSchemas
 from mainstem.schemas.registry import Registry, topic_log
 from mainstem.views.materialise import Materialiser
 from mainstem.views.pull import Pull
@@ -89,22 +92,32 @@ class Services:
             self._quarantined,
             self.catalog,
         )
+        schemas, replicas = settings.schemas, settings.kafka.replication_factor
+        self.registry: Registry | None = None
+        """Our own; None when the project uses another."""
+        self._elsewhere: ExternalRegistry | None = None
+        if schemas.registry:
+            self._elsewhere = ExternalRegistry.from_settings(schemas)
+            self.codec = Codec(KnownSchemas(self._elsewhere))
+        else:
+            self.registry = Registry(topic_log(setup.connection, schemas.topic, replicas))
+            self.codec = Codec(KnownSchemas(self.registry))
         self.materialiser = Materialiser(
-            setup.connection, self.admin, setup.postgres_url, setup.postgres_reader_url
+            setup.connection,
+            self.admin,
+            setup.postgres_url,
+            setup.postgres_reader_url,
+            self.codec,
         )
         query = settings.query
         self.readers = Readers(setup.postgres_reader_url, query.timeout_seconds)
         self.pull = Pull(self.readers, query.max_rows, self.materialiser.ends_of)
         self.push = Push(
-            setup.connection, self.admin, self.readers, lambda name: self.catalog().get(name)
-        )
-        schemas = settings.schemas
-        self.registry = (
-            None
-            if schemas.registry
-            else Registry(
-                topic_log(setup.connection, schemas.topic, settings.kafka.replication_factor)
-            )
+            setup.connection,
+            self.admin,
+            self.readers,
+            lambda name: self.catalog().get(name),
+            self.codec,
         )
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
@@ -160,8 +173,9 @@ class Services:
         self.materialiser.stop()
         for part in (self._quarantined, self._caller, self._statuses, self._store, self.writer):
             part.close()
-        if self.registry is not None:
-            self.registry.close()
+        for registry in (self.registry, self._elsewhere):
+            if registry is not None:
+                registry.close()
         self.admin.close()
 
     def _begin(self) -> None:

@@ -5,22 +5,34 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.wire import schema_id
 from mainstem.vocabulary import Record
 
 
-def shown(record: Record) -> dict[str, Any]:
-    """A record as JSON; what is not UTF-8 text comes as base64."""
+def shown(record: Record, codec: Codec | None = None) -> dict[str, Any]:
+    """A record as JSON; what is not UTF-8 text comes as base64.
+
+    With a codec, a value that begins with a schema's id comes as what that schema says.
+    """
     return {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
         **shown_bytes("key", record.key),
-        **shown_bytes("value", record.value),
+        **_shown_value(record.value, codec),
         "headers": [
             {"name": name, **shown_bytes("value", value)} for name, value in record.headers
         ],
     }
+
+
+def _shown_value(data: bytes | None, codec: Codec | None) -> dict[str, Any]:
+    read = None if data is None or codec is None else codec.shown(data)
+    if data is None or read is None:
+        return shown_bytes("value", data)
+    return {"value": read, "schema_id": schema_id(data)}
 
 
 def shown_bytes(name: str, data: bytes | None) -> dict[str, str | None]:

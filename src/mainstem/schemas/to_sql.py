@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from mainstem.errors import MainstemError
+from mainstem.schemas.avro_parse import AvroSchema
+from mainstem.schemas.avro_read import NotReadable, check_bounded
 from mainstem.schemas.model import SchemaType
 from mainstem.schemas.parse import Parsed
 from mainstem.schemas.sql_names import sql_name, sql_text
@@ -20,6 +22,13 @@ def to_sql(parsed: Parsed, topic: str) -> str:
     if format is None:
         problem = f"streams have no format for {parsed.schema.type}"
         raise MainstemError("SCHEMA_NOT_DERIVED", where="the schema", problem=problem)
+    if isinstance(parsed, AvroSchema):
+        try:
+            check_bounded(parsed.root)
+        except NotReadable as error:
+            raise MainstemError(
+                "SCHEMA_NOT_DERIVED", where="the schema", problem=str(error)
+            ) from None
     found = to_columns(parsed)
     if not found.columns:
         where, problem = found.left_out[0] if found.left_out else ("the schema", "it has no fields")

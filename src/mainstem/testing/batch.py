@@ -28,7 +28,8 @@ def batch_answer(
     assert query is not None
     session = flow_session(machinery.spark, machinery.settings.shuffle_partitions)
     rows = {source: _rows(source, query, machinery) for source in inputs}
-    answer = encode(compile_static(session, query, rows), definition)
+    formats = machinery.formats
+    answer = encode(compile_static(session, query, rows), definition, formats)
     pairs: list[Pair] = [(_bytes(r.key), bytes(r.value)) for r in answer.collect()]
     if definition.kind is Kind.TABLE:
         return list({key: (key, value) for key, value in pairs}.values())
@@ -39,7 +40,8 @@ def _rows(source: Definition, query: Query, machinery: Machinery) -> DataFrame:
     if source.kind is Kind.TABLE:
         return machinery.tables.at(source, machinery.tables.ends(source))
     metadata = mentioned_metadata(query.columns_read)
-    return read_batch(machinery.spark, source, machinery.connection, metadata=metadata)
+    connection, formats = machinery.connection, machinery.formats
+    return read_batch(machinery.spark, source, connection, formats, metadata=metadata)
 
 
 def _bytes(value: bytearray | None) -> bytes | None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.definitions.patterns import TopicPattern
+from mainstem.engine.quarantine import Report
+from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.late import Ledger
+from mainstem.schemas.codec import Codec
+from mainstem.testing.registry import MemoryRegistry, written_by
+from mainstem.vocabulary import group_of
 
 
 class CaseLedger(Ledger):
@@ -59,6 +65,40 @@ def key_of(definition: Definition, row: Mapping[str, Any] | None) -> str | None:
     return None if value is None else str(value)
 
 
+def value_of(
+    definition: Definition | None,
+    row: Mapping[str, Any],
+    schema: str | None,
+    codec: Codec,
+    registry: MemoryRegistry,
+) -> bytes:
+    """The value of a row's record: by a schema if one is given, else in the stream's format.
+
+    JSON takes any row, also one that does not fit.
+    """
+    if schema is not None:
+        return written_by(registry, schema, row)
+    if definition is None or definition.format is Format.JSON:
+        return json.dumps(row, default=str).encode()
+    fields = {name: json.dumps(value, default=str) for name, value in row.items()}
+    return codec.value(definition, fields)
+
+
+def covered(admin: Admin, report: Report) -> bool:
+    """True when the keeper of the quarantine has been through all that a report tells of."""
+    group = group_of(f"quarantine.{report.stream.topic}")
+    there = admin.all_end_offsets(report.end)
+    try:
+        kept = {topic: admin.group_offsets(group, topic) for topic in there}
+    except MainstemError:  # a broker that has just started may not know its groups yet
+        return False
+    return all(
+        kept[topic].get(partition, 0) >= end
+        for topic in there
+        for partition, end in report.end[topic].items()
+    )
+
+
 def row_of(value: bytes) -> dict[str, Any]:
     """A record's row, decimals with all their digits."""
     row: dict[str, Any] = json.loads(value, parse_float=Decimal)
@@ -66,5 +106,5 @@ def row_of(value: bytes) -> dict[str, Any]:
 
 
 def bytes_of(text: str | None) -> bytes | None:
-    """A text as it stands in a record."""
-    return None if text is None else text.encode()
+    """What an answer of the engine carries as base64."""
+    return None if text is None else base64.b64decode(text)

@@ -12,12 +12,15 @@ A file is a list of cases:
       python: |                                # the text of pipeline/case.py
         from mainstem import stream, table
         ...
+      schemas:                                 # Avro or JSON; registered with their first record
+        new: {type: record, name: s2, fields: [{name: id, type: long}]}
       events:
         - s: {id: 1, amount: 5}
         - s: {id: 2, amount: 50}
         - run                                  # a micro-batch ends here; one comes at the end, too
         - {to: s, raw: "{broken", key: k}      # bytes as they are
         - {topic: nyc.red.chat, row: {id: 4}}  # to a topic, which is made if there is none
+        - {to: s, schema: new, row: {id: 5}}   # written by a schema of the case
         - delete_topic: nyc.red.chat
         - insert: INSERT INTO s VALUES (3, 7)
         - apply_late: visits                   # APPLY LATE visits
@@ -99,6 +102,7 @@ class Case:
     sql: str
     functions: str | None = None
     python: str | None = None
+    schemas: Mapping[str, Any] = field(default_factory=dict)
     events: Sequence[Any] = ()
     rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     keys: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
@@ -192,7 +196,7 @@ def _play(case: Case, driver: Driver) -> Plan:
     waiting: list[Event] = []
     for item in _cut(case.events, driver):
         if item != "run" and not _STEPS & set(item):
-            waiting.append(_event(item))
+            waiting.append(_event(item, case.schemas))
             continue
         driver.send(waiting)
         waiting.clear()
@@ -260,7 +264,10 @@ def _compare_with_batch(case: Case, driver: Driver) -> None:
 
 
 def _pairs(pairs: Counter[Pair]) -> list[str]:
-    return [f"{(key or b'').decode()}: {value.decode()}" for key, value in pairs.elements()]
+    return [
+        f"{(key or b'').decode()}: {value.decode(errors='backslashreplace')}"
+        for key, value in pairs.elements()
+    ]
 
 
 def _ask(driver: Driver, sql: str) -> list[list[Any]]:
@@ -289,7 +296,7 @@ def _expect_error(case: Case, driver: Driver) -> None:
     raise AssertionError(message)
 
 
-def _event(item: Mapping[str, Any]) -> Event:
+def _event(item: Mapping[str, Any], schemas: Mapping[str, Any]) -> Event:
     if "to" in item or "topic" in item:
         raw = item.get("raw")
         return Event(
@@ -299,6 +306,7 @@ def _event(item: Mapping[str, Any]) -> Event:
             raw=raw.encode() if isinstance(raw, str) else raw,
             key=item.get("key"),
             timestamp=item.get("timestamp"),
+            schema=json.dumps(schemas[item["schema"]]) if "schema" in item else None,
         )
     [(stream, row)] = item.items()
     return Event(stream=stream, row=row)

@@ -7,7 +7,6 @@ is there, and then ends. Topics get a prefix of their own, so that many cases sh
 
 from __future__ import annotations
 
-import json
 import random
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,20 +39,24 @@ from mainstem.definitions.resolve import order
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import flow_session
+from mainstem.engine.formats import Formats
 from mainstem.engine.keyed import changelog_of, ticks_of
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
+from mainstem.engine.new_schemas import meet_schemas
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.tables import Tables
 from mainstem.engine.writer import BatchWriter
-from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing, Producer
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.known import KnownSchemas
 from mainstem.testing.batch import Pair, batch_answer
-from mainstem.testing.case_log import CaseLedger, Facts, bytes_of, key_of, row_of
+from mainstem.testing.case_log import CaseLedger, Facts, bytes_of, covered, key_of, row_of, value_of
+from mainstem.testing.registry import MemoryRegistry
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import (
     LATE_TOPIC,
@@ -62,7 +65,6 @@ from mainstem.vocabulary import (
     Column,
     Record,
     SystemClock,
-    group_of,
 )
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
@@ -78,7 +80,8 @@ _KEPT = {"retention.ms": "-1"}
 class Event:
     """A record for a stream: a row, or raw bytes as they are.
 
-    With `topic` it goes to a topic of that name, which is made if there is none.
+    With `topic` it goes to a topic of that name, which is made if there is none. With `schema` the
+    row is written by that schema, as a writer would that knows no definition of ours.
     """
 
     stream: str = ""
@@ -87,6 +90,7 @@ class Event:
     key: str | None = None
     timestamp: int | None = None
     topic: str | None = None
+    schema: str | None = None
 
 
 @dataclass
@@ -107,18 +111,21 @@ class Driver:
     pieces: random.Random | None = None
     producer: Producer | None = None
     """One that several drivers share; None: the driver makes and closes its own."""
+    registry: MemoryRegistry = field(default_factory=MemoryRegistry)
 
     def __post_init__(self) -> None:
         self._settings = SparkSettings()
         self._ledger = CaseLedger(self.connection, self.admin, self.prefix)
+        self.formats = Formats(self.registry)
+        self.codec = Codec(KnownSchemas(self.registry))
         self._answers = Answers(
-            self.spark, self.connection, self._settings, self.admin, self._ledger
+            self.spark, self.connection, self._settings, self.admin, self._ledger, self.formats
         )
         self._reports: list[Report] = []
         self._topics: set[str] = set()
         self._sent = 0
         checkpoints = Checkpoints(self.spark, str(self.folder))
-        tables = Tables(self.spark, self.connection, self.admin, checkpoints)
+        tables = Tables(self.spark, self.connection, self.admin, checkpoints, self.formats)
         self._machinery = Machinery(
             self.spark,
             self.connection,
@@ -127,6 +134,7 @@ class Driver:
             tables,
             self.admin,
             self.clock,
+            self.formats,
         )
 
     def apply(
@@ -186,7 +194,8 @@ class Driver:
     def _outgoing(self, event: Event) -> Outgoing:
         value, key = event.raw, event.key
         if event.row is not None:
-            value = json.dumps(event.row, default=str).encode()
+            written = None if event.topic else self.entry(event.stream).definition
+            value = value_of(written, event.row, event.schema, self.codec, self.registry)
         partitions = self.partitions
         if event.topic is not None:
             topic = self._make_topic(event.topic)
@@ -268,7 +277,8 @@ class Driver:
         except PySparkException as error:
             failure = writer.failure or flow_error(error, entry.name)
             inputs = self._inputs(entry.definition)
-            if not set_aside(failure, entry, inputs, self.connection, self.clock):
+            met = meet_schemas(failure, inputs, self._machinery, writer.failed_between)
+            if not met and not set_aside(failure, entry, inputs, self.connection, self.clock):
                 raise failure from None
             self._wait(entry, self._start(entry))
         else:
@@ -285,7 +295,8 @@ class Driver:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """What the object holds now: a stream's records, or a table's latest rows."""
-        return [row_of(value) for _, value in self.pairs(name)]
+        definition = self.entry(name).definition
+        return [row_of(self.codec.text(definition, value)) for _, value in self.pairs(name)]
 
     def pairs(self, name: str) -> list[Pair]:
         """Keys and values of what the object holds now."""
@@ -462,26 +473,12 @@ class Driver:
 
     def _keep_bad(self) -> bool:
         """Hands all reports to a new keeper; True when it has been through them."""
-        keeper = Keeper(self.spark, self.connection, self.admin, self.clock)
+        keeper = Keeper(self.spark, self.connection, self.admin, self.clock, self.formats)
         keeper.start()
         for report in self._reports:
             keeper.report(report)
         keeper.stop()
-        return all(map(self._covered, self._reports))
-
-    def _covered(self, report: Report) -> bool:
-        """True when the keeper has been through all that a report tells of."""
-        group = group_of(f"quarantine.{report.stream.topic}")
-        there = self.admin.all_end_offsets(report.end)
-        try:
-            kept = {topic: self.admin.group_offsets(group, topic) for topic in there}
-        except MainstemError:  # a broker that has just started may not know its groups yet
-            return False
-        return all(
-            kept[topic].get(partition, 0) >= end
-            for topic in there
-            for partition, end in report.end[topic].items()
-        )
+        return all(covered(self.admin, report) for report in self._reports)
 
 
 def _wildcard(entry: Entry) -> bool:

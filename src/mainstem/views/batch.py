@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import psycopg
 from psycopg import errors as pg
 
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, Format
+from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.views.rows import (
     key_object,
     literal,
@@ -49,6 +50,10 @@ class Rejected:
     cause: str
 
 
+class Undecoded(psycopg.DataError):
+    """A record whose value does not hold what its format says."""
+
+
 class IncompleteKey(psycopg.DataError):
     """A tombstone whose key does not name all key columns."""
 
@@ -77,8 +82,9 @@ def stage(connection: Connection, records: Sequence[Record]) -> None:
 class ViewWriter:
     """The statements of one view."""
 
-    def __init__(self, definition: Definition) -> None:
+    def __init__(self, definition: Definition, codec: Codec) -> None:
         self.definition = definition
+        self._codec = codec
         self._upsert = _upsert(definition)
         self._upsert_and_delete = _upsert_and_delete(definition)
         self._delete_with_nulls = _delete_with_nulls(definition)
@@ -89,15 +95,36 @@ class ViewWriter:
 
     def write(self, connection: Connection, records: Sequence[Record]) -> None:
         """Stage the records and bring them into the table; of one key's records the last counts."""
+        try:
+            texts = [self._text(record) for record in records]
+        except NotDecoded as error:
+            raise Undecoded(str(error)) from None
+        self._write_texts(connection, texts)
+
+    def _write_texts(self, connection: Connection, records: Sequence[Record]) -> None:
+        """The same for records whose values are JSON."""
         stage(connection, records)
         self._write_staged(connection, any(record.value is None for record in records))
+
+    def _text(self, record: Record) -> Record:
+        """The record with a value as JSON text."""
+        if self.definition.format is Format.JSON or record.value is None:
+            return record
+        return replace(record, value=self._codec.text(self.definition, record.value))
+
+    def _readable(self, record: Record) -> Record | Rejected:
+        """The record in a form that can be staged; else why it cannot."""
+        try:
+            return _readable(self._text(record))
+        except NotDecoded as error:
+            return Rejected(record, str(error))
 
     def write_good(self, connection: Connection, records: Sequence[Record]) -> list[Rejected]:
         """Bring what can become rows into the table; the rest comes back with its causes."""
         rejected: list[Rejected] = []
         readable: list[Record] = []
         for record in records:
-            made = _readable(record)
+            made = self._readable(record)
             if isinstance(made, Rejected):
                 rejected.append(made)
             else:
@@ -123,7 +150,7 @@ class ViewWriter:
         try:
             with connection.transaction():
                 connection.execute("DELETE FROM pg_temp.stage")
-                self.write(connection, records)
+                self._write_texts(connection, records)
             return []
         except DATA_ERRORS as error:
             if len(records) == 1:

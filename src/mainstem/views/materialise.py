@@ -36,6 +36,7 @@ from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import Reader
+from mainstem.schemas.codec import Codec
 from mainstem.views.batch import DATA_ERRORS, Rejected, ViewWriter
 from mainstem.views.observe import Observer, TopicEnds, ViewProgress
 from mainstem.views.quarantine import ViewQuarantine
@@ -92,8 +93,10 @@ class Materialiser:
         admin: Admin,
         url: str,
         reader_url: str,
+        codec: Codec,
     ) -> None:
         self._connection = connection
+        self._codec = codec
         self._admin = admin
         self._url = url
         self._reader_role = reader_role(url, reader_url)
@@ -219,6 +222,11 @@ class Materialiser:
                 raise
             except psycopg.Error as error:
                 self._give_up(reader, view, _view_failed(name, error))
+            except MainstemError as error:
+                if error.code != "REGISTRY_UNREACHABLE":
+                    raise
+                # a schema that nobody can be asked about concerns this view alone
+                self._give_up(reader, view, error)
 
     def _write(
         self, store: ViewStore, view: _View, records: list[Record], reached: Mapping[int, int]
@@ -303,14 +311,16 @@ class Materialiser:
                 self._quarantine.forget(entry.name)
             store.build(entry, ends.begin)
             _LOG.info("view %s is built: %s", entry.name, why or "new")
-            return _View(entry, ViewWriter(entry.definition), dict(ends.begin), dict(ends.begin))
+            return _View(
+                entry, ViewWriter(entry.definition, self._codec), dict(ends.begin), dict(ends.begin)
+            )
         offsets = {p: stored.offsets.get(p, begin) for p, begin in ends.begin.items()}
         if running is not None and running.entry == entry:
             running.offsets = {p: max(o, running.offsets.get(p, 0)) for p, o in offsets.items()}
             return running
         return _View(
             entry,
-            ViewWriter(entry.definition),
+            ViewWriter(entry.definition, self._codec),
             stored.built_from,
             offsets,
             quarantined=stored.quarantined,

@@ -20,17 +20,18 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
 
 from mainstem.catalog.entry import Entry
-from mainstem.definitions.model import Kind
+from mainstem.definitions.model import Format, Kind
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import Reader
+from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.views.changes import Change, Evaluated, Evaluation, Selection
 from mainstem.views.readers import AsyncConnection, Readers, translate
 from mainstem.views.times import iso_utc
@@ -81,8 +82,10 @@ class Push:
         admin: Admin,
         readers: Readers,
         current: CurrentEntry,
+        codec: Codec,
         most: int = 64,
     ) -> None:
+        self._codec = codec
         self._connection = connection
         self._admin = admin
         self._readers = readers
@@ -356,9 +359,25 @@ class _Run:
         return self._offsets.setdefault(topic, {})
 
     async def _changes(self, records: list[Record]) -> Iterator[Event]:
-        evaluated = await self._evaluation.changes(self._push._readers, self._names, records)
-        self._skipped += evaluated.skipped
+        texts = records
+        if self._definition.format is not Format.JSON:
+            texts = await self._push._in_thread(self._texts, records)
+        evaluated = await self._evaluation.changes(self._push._readers, self._names, texts)
+        self._skipped += evaluated.skipped + len(records) - len(texts)
         return self._told(evaluated)
+
+    def _texts(self, records: list[Record]) -> list[Record]:
+        """The records with values as JSON, without those that cannot be read."""
+        made = []
+        for record in records:
+            text = record.value
+            if text is not None:
+                try:
+                    text = self._push._codec.text(self._definition, text)
+                except NotDecoded:
+                    continue
+            made.append(replace(record, value=text))
+        return made
 
     def _told(self, evaluated: Evaluated) -> Iterator[Event]:
         for record, change in evaluated.changes:

@@ -25,7 +25,7 @@ from mainstem.vocabulary import Clock
 def services(driver: Driver, tmp_path: Path) -> Iterator[FlowServices]:
     """What the flows of an engine over the driver's pipeline share."""
     background = Background()
-    keeper = Keeper(driver.spark, driver.connection, driver.admin, driver.clock)
+    keeper = Keeper(driver.spark, driver.connection, driver.admin, driver.clock, driver.formats)
     keeper.start()
     checkpoints = Checkpoints(driver.spark, str(tmp_path / "live"))
     catalog = CatalogStore(driver.connection)
@@ -34,9 +34,10 @@ def services(driver: Driver, tmp_path: Path) -> Iterator[FlowServices]:
         connection=driver.connection,
         settings=SparkSettings(),
         checkpoints=checkpoints,
-        tables=Tables(driver.spark, driver.connection, driver.admin, checkpoints),
+        tables=Tables(driver.spark, driver.connection, driver.admin, checkpoints, driver.formats),
         admin=driver.admin,
         clock=driver.clock,
+        formats=driver.formats,
         keeper=keeper,
         ledger=Ledger(driver.connection, driver.admin),
         pacer=Pacer(2),

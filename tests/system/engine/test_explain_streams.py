@@ -74,7 +74,8 @@ TOLD = [
 def test_explain_says_what_is_kept(driver: Driver) -> None:
     dump = TypeAdapter(Definition).dump_python
     ledger = Ledger(driver.connection, driver.admin)
-    answers = Answers(driver.spark, driver.connection, SparkSettings(), driver.admin, ledger)
+    parts = (driver.spark, driver.connection, SparkSettings(), driver.admin, ledger)
+    answers = Answers(*parts, driver.formats)
     driver.apply(TWO)
     inputs: list[Any] = [dump(driver.entry(name).definition, mode="json") for name in ("a", "b")]
     for kind, words, text in TOLD:

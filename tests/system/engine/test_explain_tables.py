@@ -38,7 +38,8 @@ TOLD = [
 def test_explain_says_how_it_is_kept_up_to_date(driver: Driver) -> None:
     """Incremental by which columns, or whole and why."""
     ledger = Ledger(driver.connection, driver.admin)
-    answers = Answers(driver.spark, driver.connection, SparkSettings(), driver.admin, ledger)
+    parts = (driver.spark, driver.connection, SparkSettings(), driver.admin, ledger)
+    answers = Answers(*parts, driver.formats)
     dump = TypeAdapter(Definition).dump_python
     for kind, words, sql in TOLD:
         *sources, made = load_definitions([("case.sql", f"{TABLES}{sql};")])

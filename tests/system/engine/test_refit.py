@@ -12,8 +12,10 @@ from pyspark.sql import SparkSession
 from mainstem.definitions.fix import read_fix
 from mainstem.definitions.model import Create, Definition, Query
 from mainstem.definitions.parse import parse_one
+from mainstem.engine.formats import Formats
 from mainstem.engine.refit import refit
 from mainstem.errors import MainstemError
+from mainstem.testing.registry import MemoryRegistry
 
 pytestmark = pytest.mark.spark
 
@@ -50,7 +52,7 @@ def encoded(data: bytes | None) -> str | None:
 
 def answered(spark: SparkSession, **request: Any) -> dict[int, Any]:
     found = {}
-    for record in refit(spark, asked(**request))["records"]:
+    for record in refit(spark, Formats(MemoryRegistry()), asked(**request))["records"]:
         value, key = record["value"], record["key"]
         found[record["id"]] = (
             None if key is None else base64.b64decode(key),
@@ -103,5 +105,5 @@ def test_no_value_is_a_problem_unless_there_was_none(spark: SparkSession) -> Non
 )
 def test_queries_that_do_not_work(spark: SparkSession, sql: str, code: str) -> None:
     with pytest.raises(MainstemError) as caught:
-        refit(spark, asked(sql))
+        refit(spark, Formats(MemoryRegistry()), asked(sql))
     assert caught.value.code == code

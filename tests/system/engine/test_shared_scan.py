@@ -175,7 +175,7 @@ def test_one_flow_fails_and_the_others_do_not_notice(
     failing = together.flows["inverse"]
     together.until(lambda: failing.status.state is FlowState.FAILED, "the flow says so")
     assert failing.status.error is not None
-    assert "zero" in failing.status.error["message"]
+    assert "zero" in failing.status.error["detail"]
     assert shares(together.flows["plain"])
     assert shares(together.flows["kept"])
     for name in ("plain", "kept"):

@@ -26,6 +26,9 @@ from mainstem.local.process import Child, Command
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.known import KnownSchemas
+from mainstem.testing.registry import MemoryRegistry
 from mainstem.testing.waiting import eventually
 from mainstem.views.materialise import Materialiser
 from mainstem.vocabulary import Column, SourceLocation
@@ -181,6 +184,7 @@ class Lab:
         self.producer = producer
         self.postgres = postgres
         self.running: list[Materialiser] = []
+        self.codec = Codec(KnownSchemas(MemoryRegistry()))
 
     @staticmethod
     def declared(name: str, topic: str, columns: dict[str, str], *key: str) -> Entry:
@@ -219,7 +223,9 @@ class Lab:
 
     def serve(self, *entries: Entry) -> Materialiser:
         """Start to write the views of these entries; ends with the test."""
-        made = Materialiser(self.kafka, self.admin, self.postgres.url, self.postgres.reader_url)
+        made = Materialiser(
+            self.kafka, self.admin, self.postgres.url, self.postgres.reader_url, self.codec
+        )
         made.start()
         made.reconcile(self.catalog(*entries))
         self.running.append(made)

@@ -329,11 +329,15 @@ import json, sys
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.known import KnownSchemas
+from mainstem.testing.registry import MemoryRegistry
 from mainstem.views.materialise import Materialiser
 servers, url, reader, entry = sys.argv[1:]
 entry = Entry.from_json(entry.encode())
 connection = Connection(servers)
-views = Materialiser(connection, Admin(connection), url, reader)
+codec = Codec(KnownSchemas(MemoryRegistry()))
+views = Materialiser(connection, Admin(connection), url, reader, codec)
 views.start()
 views.reconcile(Catalog({entry.name.lower(): entry}))
 sys.stdin.read()

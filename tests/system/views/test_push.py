@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mainstem.catalog.entry import Entry
-from mainstem.definitions.model import Select
+from mainstem.definitions.model import Format, Select
 from mainstem.definitions.parse import parse_one
 from mainstem.errors import MainstemError
 from mainstem.log.admin import TopicSpec
@@ -34,7 +34,7 @@ CHANGES = ("append", "upsert", "delete")
 async def opened(lab: Any, current: Current) -> tuple[Push, Readers]:
     readers = Readers(lab.postgres.reader_url, 10.0)
     await readers.open()
-    return Push(lab.kafka, lab.admin, readers, current.get), readers
+    return Push(lab.kafka, lab.admin, readers, current.get, lab.codec), readers
 
 
 def wanted(entry: Entry, sql: str, **more: Any) -> Subscription:
@@ -105,6 +105,20 @@ def test_snapshot_then_changes(lab: Any, topic: Topic) -> None:
     assert rows(events[6:]) == [change, {"key": {"k": "a"}}]
     assert [e.name for e in events[6:]] == ["upsert", "delete"]
     lab.settle(views, entry)
+
+
+def test_changes_of_a_stream_in_another_format(lab: Any, topic: Topic) -> None:
+    entry = lab.stream("push_csv", topic(), {"k": "string", "n": "bigint"}, "k")
+    entry = replace(entry, definition=replace(entry.definition, format=Format.CSV))
+
+    def more(events: list[Event]) -> bool:
+        if events[-1].name == "progress" and len(events) == 2:
+            lines = (b'"a,b",1', b"one field", b"c,many", b"d,2")
+            lab.send(entry.definition.topic, *((b"k", line) for line in lines))
+        return len(rows(events)) == 2
+
+    events = collect(lab, entry, "SELECT n, k FROM push_csv EMIT CHANGES", until=more)
+    assert [change["row"] for change in rows(events)] == [{"n": 1, "k": "a,b"}, {"n": 2, "k": "d"}]
 
 
 def test_filter_sends_deletions_of_rows_that_the_client_has(lab: Any, topic: Topic) -> None:

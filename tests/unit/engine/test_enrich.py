@@ -50,7 +50,7 @@ def split(monkeypatch: pytest.MonkeyPatch, notes: Notes, *, apart: bool) -> Spli
     nothing: Any = SimpleNamespace()
     stand_in: Any = notes
     entry = Entry(rich, "own.inputs.options")
-    return Enrichment(entry, [orders, customers], nothing, stand_in, "").split(nothing)
+    return Enrichment(entry, [orders, customers], nothing, stand_in, "", nothing).split(nothing)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from mainstem.definitions.model import Create
 from mainstem.definitions.parse import parse
-from mainstem.engine.quarantine import Keeper, Report, _outgoing, diagnose
+from mainstem.engine.quarantine import Keeper, Report, _outgoing, diagnose_json
 from mainstem.log.quarantine import read_quarantined
 from mainstem.testing.clock import ManualClock
 from mainstem.vocabulary import Column, Record
@@ -34,7 +34,7 @@ COLUMNS = (Column("id", "bigint"), Column("ok", "boolean"), Column("at", "timest
     ],
 )
 def test_diagnosis_names_what_is_wrong(value: bytes, part: str) -> None:
-    assert part in diagnose(value, COLUMNS)
+    assert part in diagnose_json(value, COLUMNS)
 
 
 @pytest.mark.parametrize("headers", [None, [SimpleNamespace(key="trace", value=b"\xff")]])
@@ -43,7 +43,7 @@ def test_a_bad_record_is_kept_with_its_headers(stream: Any, headers: Any) -> Non
         topic="s", partition=1, offset=5, timestamp=datetime(2026, 1, 1, tzinfo=UTC),
         key=None, value=b"bad", headers=headers, mistaken=None,
     )  # fmt: skip
-    sent = _outgoing(row, stream, ManualClock())  # type: ignore[arg-type]
+    sent = _outgoing(row, stream, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     entry = read_quarantined(Record("q", 0, 9, sent.key, sent.value, 0, sent.headers))
     assert entry.origin.headers == (() if headers is None else (("trace", b"\xff"),))
     assert (entry.place, entry.reader, entry.origin.value) == ("s/1/5", "s", b"bad")
@@ -56,7 +56,7 @@ def test_a_record_with_a_mistaken_time_says_so(stream: Any, value: bytes | None)
         topic="s", partition=1, offset=5, timestamp=datetime(2026, 1, 1, tzinfo=UTC),
         key=None, value=value, headers=None, mistaken="it is NULL",
     )  # fmt: skip
-    sent = _outgoing(row, stream, ManualClock())  # type: ignore[arg-type]
+    sent = _outgoing(row, stream, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     entry = read_quarantined(Record("q", 0, 9, sent.key, sent.value, 0, sent.headers))
     assert (entry.stage, entry.code) == ("time", "EVENT_TIME_OUT_OF_BOUNDS")
     assert "it is NULL" in entry.cause
@@ -98,7 +98,7 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def handled(log: Log, stream: Any, *reports: tuple[dict[int, int], dict[int, int], int | None]):
-    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock())  # type: ignore[arg-type]
+    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     scanned: list[tuple[dict[int, int], dict[int, int]]] = []
     keeper._keep = lambda _, start, end: scanned.append((dict(start["s"]), dict(end["s"])))  # type: ignore[method-assign]
     for start, end, bad in reports:
@@ -131,7 +131,7 @@ def test_a_position_from_an_older_topic_of_the_name_is_not_used(stream: Any) -> 
 
 def test_a_topic_made_anew_is_looked_through_from_its_beginning(stream: Any) -> None:
     log = Log({})
-    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock())  # type: ignore[arg-type]
+    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     scanned: list[dict[int, int]] = []
     keeper._keep = lambda _, start, end: scanned.append(dict(start["s"]))  # type: ignore[method-assign]
     keeper.report(Report(stream, {}, {"s": {0: 5, 1: 5}}, 1))
@@ -149,7 +149,7 @@ def test_records_of_a_topic_that_was_made_again_are_not_waited_for(stream: Any) 
 
 def test_the_keeper_ends_when_the_log_is_away(stream: Any) -> None:
     log = Log({})
-    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock())  # type: ignore[arg-type]
+    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     keeper.report(Report(stream, {}, {"s": {0: 5, 1: 5}}, 0))
     keeper.report(Report(stream, {}, {"s": {0: 6, 1: 6}}, 0))
     del log.committed  # every commit fails
@@ -162,7 +162,7 @@ def test_topics_of_a_wildcard_stream_join_and_leave() -> None:
     [statement] = parse("CREATE STREAM w FROM TOPICS '*.chat' (id BIGINT)")
     assert isinstance(statement, Create)
     wildcard, log = statement.definition, Log({})
-    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock())  # type: ignore[arg-type]
+    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     scanned: list[Any] = []
     keeper._keep = lambda _, start, end: scanned.append((start, end))  # type: ignore[method-assign]
 

@@ -15,7 +15,7 @@ def test_what_has_been_replaced_stays_until_its_readers_are_done(
     freed: list[Any] = []
     monkeypatch.setattr(tables, "release", freed.append)
     nothing: Any = None
-    known = tables.Tables(nothing, nothing, nothing, nothing)
+    known = tables.Tables(nothing, nothing, nothing, nothing, nothing)
     started = threading.Event()
     finish = threading.Event()
 

@@ -19,6 +19,9 @@ from mainstem.gateway.app import create_app
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.services import Services
 from mainstem.gateway.sql import Statements
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.known import KnownSchemas
+from mainstem.testing.registry import MemoryRegistry
 from mainstem.views.observe import ViewProgress
 
 
@@ -89,6 +92,7 @@ class Stub:
         self.settings = Settings(name="shop")
         self.pull = Pull()
         self.writer = Writer()
+        self.codec = Codec(KnownSchemas(MemoryRegistry()))
         self.admin = Admin()
         self.entries: Catalog | None = Catalog({e.name.lower(): e for e in ENTRIES}, 5)
         progress = ViewProgress("users", "users", {0: 1}, {0: 4}, 3, 0, None)

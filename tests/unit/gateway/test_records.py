@@ -11,8 +11,12 @@ import pytest
 from mainstem.definitions.model import Definition, Kind
 from mainstem.errors import MainstemError
 from mainstem.gateway.records import outgoing, read_body
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.known import KnownSchemas
+from mainstem.testing.registry import MemoryRegistry
 from mainstem.vocabulary import Column, SourceLocation
 
+CODEC = Codec(KnownSchemas(MemoryRegistry()))
 COLUMNS = {
     "id": "bigint",
     "small": "tinyint",
@@ -36,7 +40,7 @@ def definition(kind: Kind = Kind.STREAM, key: tuple[str, ...] = ()) -> Definitio
 
 
 def write(body: str, kind: Kind = Kind.STREAM, key: tuple[str, ...] = ()) -> list[Any]:
-    return outgoing(definition(kind, key), read_body(body.encode()))
+    return outgoing(definition(kind, key), read_body(body.encode()), CODEC)
 
 
 def test_values_keep_their_digits() -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sqlglot
 
 from mainstem.definitions.model import Definition, Kind
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.known import KnownSchemas
+from mainstem.testing.registry import MemoryRegistry
 from mainstem.views.batch import ViewWriter
 from mainstem.views.observe import lag
 from mainstem.views.rows import key_object, literal, quoted, table
@@ -24,7 +27,7 @@ def test_quoting() -> None:
 
 
 def test_statements_keep_names_inside_quotes() -> None:
-    writer = ViewWriter(definition('b"; DROP', "c'"))
+    writer = ViewWriter(definition('b"; DROP', "c'"), Codec(KnownSchemas(MemoryRegistry())))
     for statement in (writer._upsert, writer._upsert_and_delete, writer._bad_keys):
         assert len(sqlglot.parse(statement, dialect="postgres")) == 1
 

@@ -61,7 +61,7 @@ async def write(
     body = await request.body()
 
     def work() -> dict[str, Any]:
-        records = outgoing(entry.definition, read_body(body))
+        records = outgoing(entry.definition, read_body(body), at.codec)
         offsets = at.writer.write(entry.definition.topic, records)
         return {
             "written": len(records),

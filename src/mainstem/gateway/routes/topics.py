@@ -84,7 +84,7 @@ def records(
     for record in taken:
         following[record.partition] = max(following[record.partition], record.offset + 1)
     return {
-        "records": [shown(record) for record in taken],
+        "records": [shown(record, at.codec) for record in taken],
         "next": {str(p): o for p, o in sorted(following.items())},
         "end": {str(p): o for p, o in sorted(end.items())},
     }

@@ -1,0 +1,85 @@
+"""Which columns a format can hold: told when a definition is read, not when the first record is."""
+
+from __future__ import annotations
+
+import re
+
+from mainstem.definitions.model import Definition, Format, Kind
+from mainstem.errors import MainstemError
+
+_NESTED = ("array<", "map<", "struct<")
+_SHORT_NUMBERS = re.compile(r"\b(tinyint|smallint)\b")
+_MAP_KEY = re.compile(r"map<(?!string,)")
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def check_format(definition: Definition) -> None:
+    """NOT_SUPPORTED when the format cannot hold the definition's columns."""
+    made_by = definition.made_by
+    if definition.format is not Format.JSON and made_by is not None:
+        what = f'the rows of the function "{made_by.name}"'
+        raise _refused(definition, what, "Leave the format out: they are written as JSON.")
+    match definition.format:
+        case Format.JSON | Format.JSON_SCHEMA:
+            return
+        case Format.RAW:
+            _check_raw(definition)
+        case Format.CSV:
+            _check_csv(definition)
+        case Format.AVRO:
+            _check_avro(definition)
+
+
+def check_format_of_changes(definition: Definition) -> None:
+    """NOT_SUPPORTED when a stream of a table's changes is not JSON."""
+    if definition.format is not Format.JSON:
+        what = "a stream of a table's changes"
+        raise _refused(definition, what, "Leave the format out: changes are written as JSON.")
+
+
+def _check_raw(definition: Definition) -> None:
+    if definition.kind is Kind.TABLE:
+        advice = "A row needs its key beside its value: use another format."
+        raise _refused(definition, "a table", advice)
+    types = [column.type for column in definition.value_columns]
+    if len(types) != 1 or types[0] not in ("string", "binary"):
+        what = f"a row of {', '.join(types)}"
+        raise _refused(definition, what, "Give it one column, a STRING or BINARY.")
+
+
+def _check_csv(definition: Definition) -> None:
+    for column in definition.value_columns:
+        if column.type.startswith(_NESTED) or column.type in ("binary", "variant"):
+            advice = "Use another format, or make a text or single columns of it."
+            raise _refused(definition, f'column "{column.name}" ({column.type})', advice)
+
+
+def _check_avro(definition: Definition) -> None:
+    for column in definition.value_columns:
+        what = f'column "{column.name}" ({column.type})'
+        if _SHORT_NUMBERS.search(column.type):
+            raise _refused(definition, what, "Avro's smallest number is an INT: use that.")
+        if _MAP_KEY.search(column.type):
+            raise _refused(definition, what, "In Avro the keys of a map are STRING: use that.")
+        if "variant" in column.type:
+            raise _refused(definition, what, "Make a STRING of it with to_json.")
+        for name in _names(column.name, column.type):
+            if not _AVRO_NAME.fullmatch(name):
+                advice = "Avro's names are made of letters, digits and _: choose another."
+                raise _refused(definition, f'the name "{name}"', advice)
+
+
+def _names(column: str, type_: str) -> list[str]:
+    """The column's name, and those of all fields inside its type."""
+    return [column, *(name.strip("`") for name in re.findall(r"[<,]([^<>,:]+|`[^`]*`):", type_))]
+
+
+def _refused(definition: Definition, what: str, advice: str) -> MainstemError:
+    query = definition.query
+    return MainstemError(
+        "NOT_SUPPORTED",
+        location=definition.location if query is None else query.location,
+        what=what,
+        where=f"the format {definition.format}",
+        advice=advice,
+    )

@@ -1,0 +1,198 @@
+"""Values of records -> a struct of columns, by format, and which of them are bad.
+
+Both are expressions over Kafka's column `value`, for any plan. What is bad is kept whole elsewhere
+(`quarantine`); here it only has to be told from what is good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import DataType, StringType, StructType
+
+from mainstem.definitions.model import Definition, Format
+from mainstem.engine.formats import NEW_ID, Versions
+from mainstem.engine.spark_errors import MARK
+from mainstem.schemas import wire
+from mainstem.schemas.avro_read import READ, Reading
+from mainstem.schemas.csv_rows import COMMA
+from mainstem.schemas.csv_text import QUOTE
+from mainstem.schemas.json_values import JsonReading, checker
+from mainstem.vocabulary import Column
+
+ROW = "_row"
+CORRUPT = "_corrupt"
+
+_arrow_udf: Any = arrow_udf
+"""PySpark's own type hints do not know all of its forms."""
+
+_TEXT = "CAST(value AS STRING)"
+_NOT_UTF8 = f"NOT is_valid_utf8({_TEXT})"
+"""Spark would put replacement characters there."""
+_MORE_THAN_ONE = (
+    # by far the cheapest search in Spark is that for a string in a string
+    "contains(CAST(substring(value, 1, octet_length(value) - 1) AS STRING), '}')"
+    rf" AND {_TEXT} RLIKE r'\}}\s*[^\s,}}\]]'"
+    f" AND NOT json_array_length(concat('[', {_TEXT}, ']')) <=> 1"
+)
+"""Spark reads the first JSON value and forgets what follows. Only the third test is sure; the
+first two are cheap, and spare nearly all records from it."""
+_LINE = rf"regexp_replace({_TEXT}, r'\r?\n\z', '')"
+_HEADER = f"substring(value, 1, {wire.HEADER_BYTES})"
+_PAYLOAD = f"substring(value, {wire.HEADER_BYTES + 1})"
+_SCHEMA_ID = "CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS BIGINT)"
+_FRAMED = f"octet_length(value) >= {wire.HEADER_BYTES} AND substring(value, 1, 1) = X'00'"
+
+
+def schema_of(columns: Sequence[Column]) -> StructType:
+    """Columns as a Spark schema."""
+    schema = StructType()
+    for column in columns:
+        schema = schema.add(column.name, DataType.fromDDL(column.type))
+    return schema
+
+
+def row_of(definition: Definition, versions: Versions) -> SparkColumn:
+    """The struct of a value's columns; with more inside that only `corrupt_of` looks at."""
+    columns = definition.value_columns
+    match definition.format:
+        case Format.JSON:
+            row = _from_json(F.col("value").cast("string"), columns)
+        case Format.JSON_SCHEMA:
+            row = _from_json(_checked(versions)(F.col("value")), columns)
+        case Format.CSV:
+            row = _from_csv(definition)
+        case Format.RAW:
+            [column] = columns
+            row = F.struct(F.col("value").cast(column.type).alias(column.name))
+        case Format.AVRO:
+            row = _from_avro(definition, versions)
+    return row.alias(ROW)
+
+
+def corrupt_of(definition: Definition, versions: Versions) -> SparkColumn:
+    """Not null for a bad record. An absent value (null) is a row of nulls, in every format."""
+    match definition.format:
+        case Format.JSON:
+            corrupt = _corrupt_text(_NOT_UTF8, _MORE_THAN_ONE)
+        case Format.CSV:
+            # nothing at all may be the NULL of an only column
+            tests = [f"{_LINE} = ''"] if len(definition.value_columns) > 1 else []
+            corrupt = _corrupt_text(_NOT_UTF8, *tests)
+        case Format.RAW:
+            [column] = definition.value_columns
+            bad = F.expr(_NOT_UTF8) if column.type == "string" else F.lit(False)
+            corrupt = F.when(bad, F.lit(""))
+        case Format.JSON_SCHEMA:
+            row = F.col(ROW)
+            bad = row.isNull() | row.getField(CORRUPT).isNotNull()
+            corrupt = _corrupt_if(bad, definition, versions)
+        case Format.AVRO:
+            corrupt = _corrupt_if(F.col(ROW).getField(READ).isNull(), definition, versions)
+    return corrupt.alias(CORRUPT)
+
+
+def _corrupt_text(*tests: str) -> SparkColumn:
+    """What the parser found bad, or a test; an empty value is bad."""
+    row = F.col(ROW)
+    bad = row.isNull() & F.col("value").isNotNull()
+    for test in tests:
+        bad = bad | F.expr(test)
+    return F.when(bad, F.lit("")).otherwise(row.getField(CORRUPT))
+
+
+def _from_json(text: SparkColumn, columns: Sequence[Column]) -> SparkColumn:
+    schema = schema_of(columns).add(CORRUPT, StringType())
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    return F.from_json(text, schema, options)
+
+
+def _checked(versions: Versions) -> Callable[[SparkColumn], SparkColumn]:
+    """The text of a value that its own schema lets through; NULL for any other."""
+    known = {id: r for id, r in versions.readable.items() if isinstance(r, JsonReading)}
+
+    # by the annotations Spark knows what it is
+    def check(values: pa.Array) -> pa.Array:
+        return pa.array([_text_of(value, known) for value in values.to_pylist()], pa.string())
+
+    made: Callable[[SparkColumn], SparkColumn] = _arrow_udf(check, "string")
+    return made
+
+
+def _text_of(value: bytes | None, known: Mapping[int, JsonReading]) -> str | None:
+    try:
+        reading = None if value is None else known.get(wire.schema_id(value))
+        if value is None or reading is None:
+            return None
+        data = value[wire.HEADER_BYTES :]
+        return data.decode() if checker(reading)(data) is None else None
+    except ValueError:  # too short, or no text
+        return None
+
+
+def _from_csv(definition: Definition) -> SparkColumn:
+    fields = [*definition.value_columns, Column(CORRUPT, "string")]
+    schema = ", ".join(f"{_quoted(field.name)} {field.type}" for field in fields)
+    options = {
+        "quote": QUOTE,
+        "escape": QUOTE,
+        "sep": definition.delimiter or COMMA,
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": CORRUPT,
+        # a second line is a field too many, not something to be passed over
+        "lineSep": "\1",
+        # what an empty field becomes before it is NULL: so that one in quotes is an empty text
+        "nullValue": "\2\2",
+    }
+    return F.from_csv(F.expr(_LINE), schema, options)
+
+
+def _from_avro(definition: Definition, versions: Versions) -> SparkColumn:
+    """Each record by the schema that it was written with.
+
+    The cast takes what only differs in width, field by field; it asks for the decoded row once.
+    """
+    kind = schema_of(definition.value_columns).add(READ, "boolean")
+    row: SparkColumn | None = None
+    for id in sorted(versions.readable, reverse=True):  # the newest is what most records have
+        reading = versions.readable[id]
+        assert isinstance(reading, Reading)
+        options = {"mode": "PERMISSIVE", "avroSchema": reading.wanted}
+        made = from_avro(F.expr(_PAYLOAD), reading.written, options).cast(kind)
+        written = F.expr(_HEADER) == _bytes(wire.header(id))
+        row = F.when(written, made) if row is None else row.when(written, made)
+    return F.lit(None).cast(kind) if row is None else row
+
+
+def _corrupt_if(bad: SparkColumn, definition: Definition, versions: Versions) -> SparkColumn:
+    """A record whose schema the plan does not know fails the batch: nobody may pass it over.
+
+    Whoever runs the plan asks the registry then, and runs the batch again with a plan that knows.
+    """
+    known = [_bytes(wire.header(id)) for id in sorted({*versions.readable, *versions.refused})]
+    new = F.expr(_FRAMED)
+    if known:
+        new = new & ~F.expr(_HEADER).isin(known)
+    params = F.struct(
+        F.lit(definition.name).alias("name"),
+        F.lit(definition.topic).alias("topic"),
+        F.expr(_SCHEMA_ID).alias("id"),
+    )
+    document = F.to_json(F.struct(F.lit(NEW_ID).alias("title"), params.alias("params")))
+    complaint = F.raise_error(F.concat(F.lit(MARK), document, F.lit(MARK))).cast("string")
+    bad = F.col("value").isNotNull() & bad
+    return F.when(bad, F.when(new, complaint).otherwise(F.lit("")))
+
+
+def _bytes(data: bytes) -> SparkColumn:
+    return F.lit(bytearray(data))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

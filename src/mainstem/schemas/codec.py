@@ -1,0 +1,193 @@
+"""Values of records in every format <-> JSON text, for all who do not read with Spark."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+
+from mainstem.definitions.model import Definition, Format
+from mainstem.errors import MainstemError
+from mainstem.schemas import csv_rows, wire
+from mainstem.schemas.avro_columns import value_schema
+from mainstem.schemas.avro_json import natural_writer, row_writer
+from mainstem.schemas.avro_model import AvroType, Record
+from mainstem.schemas.avro_read import NotReadable, check_bounded, reading, written
+from mainstem.schemas.avro_values import row_maker
+from mainstem.schemas.csv_text import BadLine
+from mainstem.schemas.json_values import checker
+from mainstem.schemas.known import KnownSchemas
+from mainstem.vocabulary import Column
+
+_LONGEST_PROBLEM = 200
+_MOST_KEPT = 1000
+
+
+class NotDecoded(ValueError):
+    """A value that does not hold what its format says; the text says why."""
+
+
+class Codec:
+    """Decodes and encodes values. Registry errors pass through: they say nothing of a value."""
+
+    def __init__(self, known: KnownSchemas) -> None:
+        self._known = known
+        self._rows: dict[tuple[int, tuple[Column, ...]], Callable[[bytes], str]] = {}
+
+    def text(self, definition: Definition, value: bytes) -> bytes:
+        """The value as a JSON object of the definition's columns; raises NotDecoded.
+
+        A column may be missing there. What is JSON already is not looked into.
+        """
+        match definition.format:
+            case Format.JSON:
+                return value
+            case Format.AVRO:
+                return self._avro(value, definition.value_columns).encode()
+            case Format.JSON_SCHEMA:
+                return self._json(value)
+            case Format.CSV:
+                try:
+                    return csv_rows.row_text(definition, _decoded(value)).encode()
+                except BadLine as error:
+                    raise NotDecoded(str(error)) from None
+            case Format.RAW:
+                [column] = definition.value_columns
+                text = column.type == "string"
+                plain = _decoded(value) if text else base64.b64encode(value).decode()
+                return json.dumps({column.name: plain}).encode()
+
+    def value(self, definition: Definition, fields: Mapping[str, str]) -> bytes:
+        """The value of a row, whose fields come as JSON text that fits their columns."""
+        match definition.format:
+            case Format.JSON:
+                return _object(fields)
+            case Format.JSON_SCHEMA:
+                return wire.header(self._known.id_for(definition)) + _object(fields)
+            case Format.AVRO:
+                row = {name: _loaded(piece) for name, piece in fields.items()}
+                return wire.header(self._known.id_for(definition)) + avro_bytes(definition, row)
+            case Format.CSV:
+                return csv_rows.line_of(definition, fields).encode()
+            case Format.RAW:
+                [column] = definition.value_columns
+                plain = str(_loaded(fields.get(column.name, '""')) or "")
+                return plain.encode() if column.type == "string" else base64.b64decode(plain)
+
+    def shown(self, value: bytes) -> str | None:
+        """JSON of a value that begins with the id of a schema; None for any other.
+
+        None as well when the registry cannot be asked: the bytes themselves can still be shown.
+        """
+        try:
+            id = wire.schema_id(value)
+            try:
+                root = self._known.avro(id)
+            except NotReadable:  # it may be of the other type
+                return self._json(value).decode()
+            check_bounded(root)
+            return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
+        except (MainstemError, ValueError, OverflowError):
+            return None
+
+    def _json(self, value: bytes) -> bytes:
+        try:
+            id = wire.schema_id(value)
+            check = checker(self._known.json(id))
+        except (wire.NotFramed, NotReadable) as error:
+            raise NotDecoded(str(error)) from None
+        text = value[wire.HEADER_BYTES :]
+        problem = check(text)
+        if problem is not None:
+            message = f"it is not what schema {id} says: {problem}"
+            raise NotDecoded(message)
+        return text
+
+    def _avro(self, value: bytes, columns: tuple[Column, ...]) -> str:
+        try:
+            id = wire.schema_id(value)
+            known = self._rows.get((id, columns))
+            if known is None:
+                known = self._rows[id, columns] = self._reader(id, columns)
+            return known(value)
+        except (wire.NotFramed, NotReadable) as error:
+            raise NotDecoded(str(error)) from None
+
+    def _reader(self, id: int, columns: tuple[Column, ...]) -> Callable[[bytes], str]:
+        root = self._known.avro(id)
+        document = reading(root, columns).written
+        assert isinstance(root, Record)
+        write, decoder = row_writer(root, columns), _decoder(id, document)
+
+        def text(value: bytes) -> str:
+            try:
+                return write(_decode(decoder, value))
+            except OverflowError:
+                message = f"a time in it is out of all bounds (schema {id})"
+                raise NotDecoded(message) from None
+
+        return text
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _encoder(definition_schema: str) -> Any:
+    return fastavro.parse_schema(_without_meaning(json.loads(definition_schema)))
+
+
+def avro_bytes(definition: Definition, row: Mapping[str, Any]) -> bytes:
+    """A row of JSON values as Avro, without the id before it."""
+    data = io.BytesIO()
+    made = row_maker(definition.value_columns)(row)
+    fastavro.schemaless_writer(data, _encoder(value_schema(definition).text), made)
+    return data.getvalue()
+
+
+def _without_meaning(schema: Any) -> Any:
+    """The schema without logical types: the encoder gets what it shall write."""
+    if isinstance(schema, dict):
+        return {k: _without_meaning(v) for k, v in schema.items() if k != "logicalType"}
+    return [_without_meaning(part) for part in schema] if isinstance(schema, list) else schema
+
+
+def _text(root: AvroType) -> str:
+    return json.dumps(written(root))
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _decoder(id: int, document: str) -> Any:
+    return id, fastavro.parse_schema(json.loads(document))
+
+
+def _decode(decoder: Any, value: bytes) -> Any:
+    id, schema = decoder
+    data = io.BytesIO(value)
+    data.seek(wire.HEADER_BYTES)
+    try:
+        return fastavro.schemaless_reader(data, schema, None)
+    except Exception as error:  # noqa: BLE001 - bytes of any kind, and a decoder of many errors
+        problem = str(error)[:_LONGEST_PROBLEM] or type(error).__name__
+        message = f"it does not hold what schema {id} says: {problem}"
+        raise NotDecoded(message) from None
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        message = f"it is not UTF-8 text: {error.reason} at byte {error.start}"
+        raise NotDecoded(message) from None
+
+
+def _object(fields: Mapping[str, str]) -> bytes:
+    pieces = (f"{json.dumps(name)}:{piece}" for name, piece in fields.items())
+    return ("{" + ",".join(pieces) + "}").encode()
+
+
+def _loaded(piece: str) -> Any:
+    return json.loads(piece, parse_float=Decimal)

@@ -1,0 +1,120 @@
+"""Schemas by their id, asked for once: what an id stands for never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mainstem.definitions.model import Definition, Format
+from mainstem.errors import MainstemError
+from mainstem.schemas import avro_columns, json_columns
+from mainstem.schemas.avro_model import AvroType
+from mainstem.schemas.avro_parse import parse_avro
+from mainstem.schemas.avro_read import NotReadable
+from mainstem.schemas.json_parse import parse_json_schema
+from mainstem.schemas.json_values import JsonReading
+from mainstem.schemas.model import Reference, Schema, SchemaType
+from mainstem.schemas.source import SchemaSource
+from mainstem.vocabulary import BACKFILL_PREFIX
+
+_NOT_THERE = ("SCHEMA_UNKNOWN", "SUBJECT_UNKNOWN", "SCHEMA_VERSION_UNKNOWN")
+_SPOILT = ("SCHEMA_MALFORMED", "SCHEMA_TOO_LARGE", "SCHEMA_REFERENCE_CIRCLE")
+
+
+def own_schema(definition: Definition) -> Schema:
+    """The schema that the definition's own records are written with."""
+    if definition.format is Format.JSON_SCHEMA:
+        return json_columns.value_schema(definition)
+    return avro_columns.value_schema(definition)
+
+
+def subject_of(topic: str) -> str:
+    """The subject of a topic's values; what a backfill computes for a topic is of the same kind."""
+    if topic.startswith(BACKFILL_PREFIX):
+        topic = topic.removeprefix(BACKFILL_PREFIX).rpartition(".")[0]
+    return f"{topic}-value"
+
+
+@contextmanager
+def _judged(id: int) -> Iterator[None]:
+    """What the registry says of a schema means that its records cannot be read."""
+    try:
+        yield
+    except MainstemError as error:
+        if error.code in _NOT_THERE:
+            message = f"the registry has no schema {id}"
+            raise NotReadable(message) from None
+        if error.code in _SPOILT:
+            message = f"schema {id} cannot be used: {error.message}"
+            raise NotReadable(message) from None
+        raise
+
+
+class KnownSchemas:
+    """A registry's schemas, as far as they were asked for; any thread may call."""
+
+    def __init__(self, registry: SchemaSource) -> None:
+        self._registry = registry
+        self._avro: dict[int, AvroType] = {}
+        self._json: dict[int, JsonReading] = {}
+        self._ids: dict[tuple[str, int], int] = {}
+        """By subject and version, which stays what it is even when it is deleted."""
+        self._written: dict[tuple[str, Schema], int] = {}
+
+    def avro(self, id: int) -> AvroType:
+        """The Avro type with that id.
+
+        Raises NotReadable when there is none: the registry was asked, and has said so. That it does
+        not answer is another error, and no judgement of a record.
+        """
+        if id not in self._avro:
+            with _judged(id):
+                schema = self._schema(id, SchemaType.AVRO)
+                self._avro[id] = parse_avro(schema, self._registry.resolve).root
+        return self._avro[id]
+
+    def json(self, id: int) -> JsonReading:
+        """The JSON Schema with that id; raises NotReadable in the same way."""
+        if id not in self._json:
+            referred: dict[Reference, Schema] = {}
+
+            def resolve(reference: Reference) -> Schema:
+                referred[reference] = self._registry.resolve(reference)
+                return referred[reference]
+
+            with _judged(id):
+                schema = self._schema(id, SchemaType.JSON)
+                parse_json_schema(schema, resolve)
+                self._json[id] = JsonReading(schema, tuple(referred.items()))
+        return self._json[id]
+
+    def _schema(self, id: int, wanted: SchemaType) -> Schema:
+        schema = self._registry.by_id(id)
+        if schema.type is not wanted:
+            message = f"schema {id} is of type {schema.type}, not {wanted}"
+            raise NotReadable(message)
+        return schema
+
+    def ids_of(self, topic: str) -> list[int]:
+        """The ids of all versions that are registered for a topic."""
+        subject = subject_of(topic)
+        for version in self._versions_of(subject):
+            if (subject, version) not in self._ids:
+                self._ids[subject, version] = self._registry.version(subject, version).id
+        return [id for (known, _), id in self._ids.items() if known == subject]
+
+    def _versions_of(self, subject: str) -> list[int]:
+        try:
+            return self._registry.versions(subject)
+        except MainstemError as error:
+            if error.code in _NOT_THERE:
+                return []
+            raise
+
+    def id_for(self, definition: Definition) -> int:
+        """The id that the definition's own records carry; registers their schema if need be."""
+        subject, schema = subject_of(definition.topic), own_schema(definition)
+        if (subject, schema) not in self._written:
+            registered = self._registry.register(subject, schema)
+            self._written[subject, schema] = registered.id
+        return self._written[subject, schema]

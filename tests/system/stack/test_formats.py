@@ -1,0 +1,63 @@
+"""Formats from end to end: in at every door, through flows and the registry, and out again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mainstem.log.producer import Outgoing
+from mainstem.testing.waiting import eventually
+
+
+@pytest.fixture(scope="module")
+def visits(shop):
+    shop.do(
+        "CREATE STREAM av_clicks (user STRING, page STRING, at TIMESTAMP)"
+        " WITH (format = 'avro', key = 'user')",
+        "CREATE TABLE av_visits WITH (format = 'avro') AS"
+        " SELECT page, count(*) AS n, max(at) AS last FROM av_clicks GROUP BY page",
+        "CREATE TABLE av_users (name STRING PRIMARY KEY, age INT) WITH (format = 'avro')",
+    )
+    yield shop
+    shop.do("DROP STREAM av_clicks CASCADE", "DROP TABLE av_users")
+
+
+def test_avro_comes_in_and_goes_out_at_every_door(visits):
+    rows = [{"user": "u1", "page": "/a", "at": "2026-01-01T00:00:00Z"}, {"user": "u2"}]
+    visits.write("av_clicks", rows[0])
+    visits.cli("produce", "av_clicks", input=json.dumps(rows[1]) + "\n").ok()
+    visits.do("INSERT INTO av_clicks VALUES ('u3', '/a', TIMESTAMP '2026-01-02 00:00:00')")
+    failed = visits.cli("produce", "av_clicks", input='{"user": 5}\n')
+    failed.failed("BAD_LINE")
+
+    last = "2026-01-02T00:00:00Z"
+    visits.wait_for_rows("SELECT * FROM av_visits ORDER BY n", [[None, 1, None], ["/a", 2, last]])
+    # by the same schema, however they came
+    records = visits.records("av_clicks")
+    assert len({record.value[:5] for record in records}) == 1
+    [schema] = {int.from_bytes(record.value[1:5]) for record in records}
+    shown = visits.cli("consume", "av_clicks", "-o", "jsonl").ok().jsonl
+    assert sorted(record["value"]["user"] for record in shown) == ["u1", "u2", "u3"]
+    page = visits.http.get("/v1/topics/av_clicks/records").json()["records"]
+    assert {record["schema_id"] for record in page} == {schema}
+    found = visits.http.get("/registry/subjects/av_clicks-value/versions/latest").json()
+    assert found["id"] == schema
+    assert [field["name"] for field in json.loads(found["schema"])["fields"]] == [
+        "user", "page", "at",
+    ]  # fmt: skip
+
+
+def test_a_table_in_avro_is_served_and_its_bad_records_are_kept(visits):
+    visits.write("av_users", {"name": "ann", "age": 7}, {"name": "bob", "age": 8})
+    visits.wait_for_rows("SELECT * FROM av_users ORDER BY name", [["ann", 7], ["bob", 8]])
+    gone = {"records": [{"key": {"name": "bob"}, "value": None}]}
+    visits.http.post("/v1/streams/av_users/records", json=gone)
+    visits.produce("av_users", Outgoing(key=b"eve", value=b"\0\0\x01\0\0zz"))
+    visits.wait_for_rows("SELECT * FROM av_users ORDER BY name", [["ann", 7]])
+
+    def causes() -> list[str]:
+        listed = visits.cli("quarantine", "list", "--stream", "av_users", "-o", "jsonl").ok().jsonl
+        return [entry["cause"] for entry in listed]
+
+    eventually(lambda: any("no schema 65536" in c for c in causes()), 40, what="the bad record")

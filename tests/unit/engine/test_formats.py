@@ -1,0 +1,70 @@
+"""Which schemas a plan knows, and how a flow gets to know another."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mainstem.definitions.model import Definition, Format, Kind
+from mainstem.engine.formats import NEW_ID, Formats, Versions
+from mainstem.errors import MainstemError
+from mainstem.schemas.model import Schema, SchemaType
+from mainstem.testing.registry import MemoryRegistry
+from mainstem.vocabulary import Column, SourceLocation
+
+
+def stream(format_: Format = Format.AVRO, **columns: str) -> Definition:
+    made = tuple(Column(name, type_) for name, type_ in columns.items())
+    here = SourceLocation("x.sql", 1, 1)
+    return Definition("s", Kind.STREAM, "t", here, "", made, format=format_)
+
+
+def register(registry: MemoryRegistry, subject: str, **fields: Any) -> int:
+    made = [{"name": name, "type": type_} for name, type_ in fields.items()]
+    text = json.dumps({"type": "record", "name": "r", "fields": made})
+    return registry.register(subject, Schema(SchemaType.AVRO, text)).id
+
+
+def new(id: int, topic: str = "t") -> MainstemError:
+    return MainstemError(NEW_ID, name="s", topic=topic, id=id)
+
+
+def test_a_plan_knows_all_versions_of_its_topic() -> None:
+    registry = MemoryRegistry()
+    one, two = register(registry, "t-value", id="int"), register(registry, "t-value", id="long")
+    other = register(registry, "u-value", name="string")
+    formats = Formats(registry)
+    found = formats.of_stream(stream(id="int"))
+    assert (set(found.readable), found.refused) == ({one}, {two})  # a long is no INT
+    assert set(formats.of_stream(stream(id="bigint")).readable) == {one, two}
+    assert other not in found.readable
+
+
+def test_an_id_that_was_met_is_asked_for() -> None:
+    registry = MemoryRegistry()
+    formats = Formats(registry)
+    elsewhere = register(registry, "s.Order", id="int")
+    assert formats.of_stream(stream(id="int")) == Versions()
+    assert formats.meet(new(elsewhere))
+    assert formats.meet(new(99))
+    found = formats.of_stream(stream(id="int"))
+    assert (set(found.readable), found.refused) == ({elsewhere}, {99})
+    assert formats.of_stream(stream(Format.JSON, id="int")) == Versions()
+
+
+def test_other_failures_are_not_about_schemas() -> None:
+    assert not Formats(MemoryRegistry()).meet(MainstemError("FLOW_FAILED", name="s", problem="x"))
+
+
+def test_a_definition_writes_with_its_own_schema() -> None:
+    registry = MemoryRegistry()
+    written = Formats(registry).written(stream(id="int"))
+    assert written.header == b"\0\0\0\0\1"
+    assert registry.latest("t-value").schema.text == written.schema
+
+
+def test_the_problem_of_a_value_is_told() -> None:
+    formats = Formats(MemoryRegistry())
+    assert "byte 123" in formats.problem(stream(id="int"), b'{"id": 1}')
+    assert "2 fields" in formats.problem(stream(Format.CSV, id="int"), b"1,2")
+    assert "type" in formats.problem(stream(Format.CSV, at="timestamp"), b"noon")

@@ -1,0 +1,70 @@
+"""Schemas are asked for once, and registered under the subject of their topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from mainstem.catalog.backfill import topic_beside
+from mainstem.definitions.model import Definition, Format, Kind
+from mainstem.errors import MainstemError
+from mainstem.schemas.avro_read import NotReadable
+from mainstem.schemas.known import KnownSchemas, subject_of
+from mainstem.schemas.model import Schema, SchemaType
+from mainstem.testing.registry import MemoryRegistry
+from mainstem.vocabulary import Column, SourceLocation
+
+
+def orders(*columns: str, topic: str = "shop.orders") -> Definition:
+    here = SourceLocation("x.sql", 1, 1)
+    made = tuple(Column(name, "int") for name in columns)
+    return Definition("orders", Kind.TABLE, topic, here, "", made, format=Format.AVRO)
+
+
+def test_a_backfill_writes_what_its_table_has() -> None:
+    assert subject_of("shop.orders") == "shop.orders-value"
+    assert subject_of(topic_beside("shop.orders", 7)) == "shop.orders-value"
+
+
+def test_the_versions_of_a_topic() -> None:
+    registry = MemoryRegistry()
+    known = KnownSchemas(registry)
+    assert known.ids_of("shop.orders") == []
+    first, second = known.id_for(orders("a")), known.id_for(orders("a", "b"))
+    assert first != second
+    assert known.id_for(orders("a")) == first
+    assert known.ids_of("shop.orders") == [first, second]
+    assert registry.versions("shop.orders-value") == [1, 2]
+
+
+def test_an_id_is_asked_for_until_it_is_known() -> None:
+    asked = []
+
+    class Registry(MemoryRegistry):
+        def by_id(self, id: int) -> Schema:
+            asked.append(id)
+            return super().by_id(id)
+
+    registry = Registry()
+    known = KnownSchemas(registry)
+    for _ in range(2):
+        with pytest.raises(NotReadable, match="no schema 1"):
+            known.avro(1)
+    known.id_for(orders("a"))
+    assert known.avro(1) is known.avro(1)
+    assert asked == [1, 1, 1]
+
+
+def test_a_schema_that_cannot_be_used_says_why() -> None:
+    registry = MemoryRegistry()
+    registry.register("x", Schema(SchemaType.AVRO, '{"type": "record"}'))
+    with pytest.raises(NotReadable, match="schema 1 cannot be used"):
+        KnownSchemas(registry).avro(1)
+
+
+def test_other_errors_of_a_registry_are_not_about_the_schema() -> None:
+    class Away(MemoryRegistry):
+        def versions(self, subject: str) -> list[int]:
+            raise MainstemError("REGISTRY_UNREACHABLE", url="http://x", problem=subject)
+
+    with pytest.raises(MainstemError):
+        KnownSchemas(Away()).ids_of("t")
