@@ -7,7 +7,6 @@ from functools import cached_property
 from mainstem.cli.context import Session
 from mainstem.errors import MainstemError
 from mainstem.schemas.codec import Codec
-from mainstem.schemas.external import ExternalRegistry
 from mainstem.schemas.known import KnownSchemas
 
 
@@ -27,10 +26,7 @@ class RegisteredValues:
     @cached_property
     def _codec(self) -> Codec | None:
         try:
-            schemas = self._session.project.settings.schemas
-            if schemas.registry:
-                return Codec(KnownSchemas(ExternalRegistry.from_settings(schemas)))
-            return Codec(KnownSchemas(ExternalRegistry(f"{self._session.url}/registry")))
+            return Codec(KnownSchemas(self._session.registry))
         except MainstemError as error:  # bytes can be shown without a project or a gateway
             self._session.say_more(f"no registry: {error.message}")
             return None

@@ -46,10 +46,9 @@ def diff(
 
     The level is that of the subject, and BACKWARD for files.
     """
-    from mainstem.cli.schema_files import read_schema
+    from mainstem.cli.schema_files import no_references, read_schema
     from mainstem.schemas.compatibility import Level
     from mainstem.schemas.diff import diff as changes_of
-    from mainstem.schemas.model import Reference, Schema
 
     try:
         judged = None if level is None else Level(level.upper())
@@ -58,12 +57,7 @@ def diff(
     if new is not None:
         if since is not None or until is not None:
             raise typer.BadParameter("files have no versions", param_hint="--from, --to")
-
-        def nothing(reference: Reference) -> Schema:
-            problem = "a file has no references"
-            raise MainstemError("SCHEMA_REFERENCE_UNKNOWN", name=reference.name, problem=problem)
-
-        changes = changes_of(read_schema(what, kind), read_schema(new, kind), nothing)
+        changes = changes_of(read_schema(what, kind), read_schema(new, kind), no_references)
         show_changes(session, changes, judged or Level.BACKWARD, (what, new))
         return
     registry = session.registry

@@ -81,6 +81,12 @@ def reference(text: str) -> Reference:
     return Reference(name, subject, int(version))
 
 
+def no_references(reference: Reference) -> Schema:
+    """What resolves the references of a file that is looked at without the registry."""
+    problem = "a file has no references"
+    raise MainstemError("SCHEMA_REFERENCE_UNKNOWN", name=reference.name, problem=problem)
+
+
 def with_known_references(registry: RegistryClient, subject: str, schema: Schema) -> Schema:
     """With the references of the subject's newest version, when none were given."""
     if schema.references:

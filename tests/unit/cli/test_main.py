@@ -21,7 +21,7 @@ COMMANDS = list(get_command(app).commands)  # type: ignore[attr-defined]
 def test_all_commands_are_there() -> None:
     wanted = (
         "init up doctor plan apply status drop pause resume backfill sql produce consume topics"
-        " quarantine"
+        " schema quarantine"
     )
     assert sorted(COMMANDS) == sorted(wanted.split())
 
@@ -29,8 +29,11 @@ def test_all_commands_are_there() -> None:
 BACKFILL = [f"backfill {name}" for name in ("start", "list", "pause", "resume", "cancel")]
 QUARANTINE = [f"quarantine {name}" for name in ("list", "show", "replay", "discard")]
 
+_SCHEMA = "list show register delete config check diff evolve infer to-sql to-python"
+SCHEMA = [f"schema {name}" for name in _SCHEMA.split()]
 
-@pytest.mark.parametrize("command", [*COMMANDS, *BACKFILL, *QUARANTINE, ""])
+
+@pytest.mark.parametrize("command", [*COMMANDS, *BACKFILL, *QUARANTINE, *SCHEMA, ""])
 def test_help_begins_with_examples(command: str, run: Run) -> None:
     result = run(*command.split(), "--help")
     usage, _, rest = result.out.partition("\n\n")

@@ -243,3 +243,32 @@ def test_topics_and_users() -> None:
     assert users(objects, "clicks", "none") == []
     assert "counts (stream)" in users(objects, "clicks", None)
     assert users(objects, "other", None) == []
+
+
+def test_infer_and_to_sql(run: Run, clicks: Path) -> None:
+    samples = '{"id": 1, "at": "2026-01-01"}\n{"id": 2}\n[{"id": 3}]'
+    found = run("schema", "infer", "-", "--name", "Event", stdin=samples)
+    assert json.loads(found.out)["name"] == "Event"
+    Path("events-value.json").write_text(
+        run("schema", "infer", "-", "--type", "json", stdin=samples).out
+    )
+    result = run("schema", "to-sql", "events-value.json")
+    assert result.out == (
+        "CREATE STREAM events (\n  id BIGINT,\n  at DATE\n) WITH (format = 'json_schema');\n"
+    )
+    assert "CREATE STREAM clicks (" in run("schema", "to-sql", "clicks-value").out
+    clicks.write_text(
+        click("a")
+        .replace('"string"', '["int", "string"]')
+        .replace("}]", '}, {"name": "b", "type": "int"}]')
+    )
+    result = run("schema", "to-sql", str(clicks), "--topic", "t")
+    assert "left out: a: it is one of several types" in result.err
+    assert "SUBJECT_UNKNOWN" in run("schema", "to-sql", "none").err
+    assert "class Click(BaseModel):" in run("schema", "to-python", "clicks-value").out
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}\n{"a": ', '{"a": NaN}', "[" * 100_000])
+def test_samples_that_are_not_json(run: Run, text: str) -> None:
+    result = run("schema", "infer", "-", stdin=text)
+    assert (result.code, "FILE_UNREADABLE" in result.err) == (1, True)
