@@ -216,7 +216,10 @@ def _readable(one: Registered) -> str:
     text = one.schema.text
     if one.schema.type == "PROTOBUF" or "\n" in text.strip():
         return text.rstrip("\n")
-    return to_json(read_json(text), indent=2)
+    try:
+        return to_json(read_json(text), indent=2)
+    except ValueError:  # a registry elsewhere may have taken what is not quite JSON
+        return text
 
 
 for part in (schema_check, schema_diff, schema_derive):

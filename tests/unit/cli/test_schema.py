@@ -173,6 +173,15 @@ def test_who_uses_it_may_not_be_known(run: Run, gateway: Gateway, clicks: Path) 
     assert "used by: not known" in result.out
 
 
+def test_wildcard_streams_read_the_topic_too(run: Run, gateway: Gateway, clicks: Path) -> None:
+    chat = one("chat", columns=["page"], topic="", wildcard=True)
+    gateway.answer("GET", "/v1/objects", {"objects": [chat]})
+    gateway.answer("GET", "/v1/objects/chat", {**chat, "topics": ["clicks", "other"]})
+    clicks.write_text(click("user", "page").replace('"string"', '"int"'))
+    result = run("schema", "check", str(clicks), "--subject", "clicks-value")
+    assert "used by: chat (stream)" in result.out
+
+
 def test_check_a_folder(run: Run, clicks: Path) -> None:
     assert "NO_SCHEMA_FILES" in run("schema", "check").err
     folder = Path("schemas")
