@@ -14,6 +14,9 @@ pytestmark = pytest.mark.spark
 
 
 def test_neither_java_nor_python_keeps_a_query_that_has_ended(driver: Driver) -> None:
+    context = driver.spark.sparkContext
+    pool = context._gateway.gateway_property.pool
+    others, handed_over = set(pool.dict), pool.next_id
     driver.apply(
         "CREATE STREAM s (a INT); CREATE STREAM copied AS SELECT a FROM s;"
         "CREATE STREAM failing AS SELECT 1 DIV a AS b FROM s"
@@ -24,13 +27,11 @@ def test_neither_java_nor_python_keeps_a_query_that_has_ended(driver: Driver) ->
             driver.run()
         except MainstemError as error:
             assert n == 0, error
-    context = driver.spark.sparkContext
-    functions = context._gateway.gateway_property.pool.dict
-    assert functions
+    assert pool.next_id > handed_over
 
     def let_go() -> bool:
         gc.collect()
         context._jvm.java.lang.System.gc()
-        return not functions
+        return not pool.dict.keys() - others
 
     eventually(let_go, 60, every=0.2, what="no function of a query is left")
