@@ -151,15 +151,16 @@ class Postgres:
 
     def ready(self) -> bool:
         """Whether it accepts connections."""
-        asked = subprocess.run(
-            [
-                *(str(self._place.programs / "pg_isready"), "-q", "-t", "3"),
-                *("-h", LOOPBACK, "-p", str(self._port), "-d", DATABASE, "-U", READER),
-            ],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
+        program = [
+            *(str(self._place.programs / "pg_isready"), "-q", "-t", "3"),
+            *("-h", LOOPBACK, "-p", str(self._port), "-d", DATABASE, "-U", READER),
+        ]
+        try:
+            asked = subprocess.run(
+                program, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            )
+        except OSError:  # a machine without memory or files for it: asked again soon
+            return False
         return asked.returncode == 0
 
     def answers(self) -> bool:

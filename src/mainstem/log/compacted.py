@@ -27,7 +27,8 @@ _OUTDATED = ("CONCURRENT_APPLY", "LOG_FAILED")
 """How a kept producer fails that was fenced, or forgotten by the broker after a long rest."""
 _RETRY_SECONDS = 0.5
 _MOMENT_SECONDS = 1.0
-"""So long a transaction is let go on; then whoever began it may be dead."""
+"""So long a transaction is let go on; then whoever began it may be dead, and is taken over from."""
+_LOOK_SECONDS = 0.02
 _CONFIG = {
     "cleanup.policy": "compact",
     # Only closed segments are compacted; small ones keep the start of a process quick.
@@ -202,7 +203,8 @@ class StateLog(Generic[V]):
            quicker, STALE_PLAN. Crash: nothing was written.
         3. Write and commit in one transaction. Fenced by a newer `replace` means CONCURRENT_APPLY;
            only a producer that was kept takes over once more and goes back to 2, for the newer one
-           may have been done long ago. Crash: the next `replace`, or the broker soon, aborts it.
+           may have been done long ago, or be dead with its transaction open. Crash: the next
+           `replace`, or the broker soon, aborts it.
         4. Wait until the changes are applied here.
         """
         if not changes:
@@ -226,15 +228,15 @@ class StateLog(Generic[V]):
     def _replace(self, changes: Mapping[str, V | None], expected_offset: int) -> int:
         # 1.
         writer, self._writer = self._writer, None
-        if writer is not None and self._stays_open():
-            writer.close()
-            writer = None
-        writer = writer or TransactionalProducer(
-            self._connection, f"mainstem.{self._topic}", _TRANSACTION_SECONDS
-        )
+        patience = _MOMENT_SECONDS
+        if writer is None:
+            writer = TransactionalProducer(
+                self._connection, f"mainstem.{self._topic}", _TRANSACTION_SECONDS
+            )
+            patience = _TRANSACTION_SECONDS
         try:
             # 2.
-            self._check_unchanged(expected_offset)
+            self._check_unchanged(expected_offset, patience)
             # 3.
             behind = self._commit(writer, changes)
         except BaseException:
@@ -242,16 +244,6 @@ class StateLog(Generic[V]):
             raise
         self._writer = writer
         return behind
-
-    def _stays_open(self) -> bool:
-        """Whether a transaction of somebody else is open, and not only for a moment."""
-        deadline = time.monotonic() + _MOMENT_SECONDS
-        admin = self._admin()
-        while admin.end_offsets(self._topic) != admin.end_offsets(self._topic, committed=False):
-            if time.monotonic() > deadline:
-                return True
-            time.sleep(0.02)
-        return False
 
     def _admin(self) -> Admin:
         with self._writing:
@@ -271,8 +263,14 @@ class StateLog(Generic[V]):
             for index, (key, value) in enumerate(changes.items())
         ]
 
-    def _check_unchanged(self, expected_offset: int) -> None:
-        end = self._admin().end_offsets(self._topic, committed=False)[_PARTITION]
+    def _check_unchanged(self, expected_offset: int, patience: float) -> None:
+        """Lets a transaction that is open go on for a while: its records cannot be read yet."""
+        admin, deadline = self._admin(), time.monotonic() + patience
+        end = admin.end_offsets(self._topic, committed=False)[_PARTITION]
+        while admin.end_offsets(self._topic)[_PARTITION] < end:
+            if time.monotonic() > deadline:
+                raise MainstemError("CONCURRENT_APPLY")
+            time.sleep(_LOOK_SECONDS)
         start, stop = {_PARTITION: expected_offset}, {_PARTITION: end}
         for _ in read_range(self._connection, self._topic, start, stop):
             raise MainstemError("STALE_PLAN", planned=expected_offset, actual=end)

@@ -23,6 +23,8 @@ from mainstem.log.delivery import (
 from mainstem.log.errors import is_too_large, unreachable
 from mainstem.vocabulary import Offsets
 
+_NO_TOPIC = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
+_LOOK_SECONDS = 0.05
 _ANY_PARTITION = -1
 _NOW = 0
 _TUNING = {
@@ -119,6 +121,18 @@ class Producer:
                 self._broken = self._alone = False
                 self._producer = self._open()
 
+    def _is_there(self, topic: str, deadline: float) -> bool:
+        """Asks anew: of a topic that was deleted and made again, the client knows the end only."""
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(_LOOK_SECONDS)
+        try:
+            found = self._producer.list_topics(topic, timeout=left).topics.get(topic)
+        except KafkaException:
+            return False
+        return found is not None and found.error is None
+
     def _produce(
         self, topic: str, record: Outgoing, deliveries: Deliveries, deadline: float
     ) -> None:
@@ -131,6 +145,8 @@ class Producer:
                     raise unreachable(self._connection.servers) from None
                 time.sleep(0.005)
             except KafkaException as error:
+                if error.args[0].code() in _NO_TOPIC and self._is_there(topic, deadline):
+                    continue
                 size = _size(record)
                 raise produce_error(error, self._connection, topic, size) from None
 
