@@ -288,9 +288,9 @@ def test_uncommitted_records_are_not_served(lab: Any, topic: Topic) -> None:
     with producer.transaction() as transaction:
         transaction.send(t.definition.topic, [Outgoing(b'{"k":"y"}', b'{"k":"y"}')])
     producer.close()
+    lab.settle(views, t)
     # a commit shows to readers a moment after the writer was told of it
     lab.until(lambda: lab.postgres.rows("SELECT k FROM committed"))
-    lab.settle(views, t)
     assert lab.postgres.rows("SELECT k FROM committed") == [("y",)]
     lab.until(lambda: views.progress()[0].lag_records == 0)
 
