@@ -74,10 +74,10 @@ def write_here(
     """
     if names is not None:
         [name] = names
-        return [write_rows(name, batch.toArrow(), connection, task_write)]
+        return [_write(name, batch.toArrow(), connection, task_write)]
     rows = batch.withColumn(_PARTITION, F.spark_partition_id()).toArrow()
     return [
-        write_rows(f"state-{number}", some, connection, task_write)
+        _write(f"state-{number}", some, connection, task_write)
         for number, some in _by_partition(rows)
     ]
 
@@ -88,10 +88,9 @@ def _by_partition(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         yield number, rows.filter(pc.equal(numbers, number))
 
 
-def write_rows(
+def _write(
     name: str, rows: pa.Table, connection: Connection, task_write: Callable[[str], TaskWrite]
 ) -> Written:
-    """Writes keys and values, as the task of that name would."""
     pieces = (
         Rows(None, piece.column(0).to_pylist(), piece.column(1).to_pylist())
         for piece in rows.to_batches()
