@@ -225,6 +225,12 @@ class Rule:
         return self.condition.text.removeprefix("SELECT ")
 
     @property
+    def location(self) -> SourceLocation:
+        """Where the condition begins."""
+        start = self.condition.location
+        return replace(start, column=start.column + len("SELECT "))
+
+    @property
     def shown(self) -> str:
         """The condition on one line."""
         commented = "--" in self.text or "/*" in self.text

@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType, StructField, StructType
 
 from mainstem.definitions.late import RECORD
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, OnViolation
 from mainstem.definitions.state import event_time_of
 from mainstem.engine.encode import row_id
 from mainstem.engine.formats import Formats, Versions
-from mainstem.engine.rules import broken, is_dropped, refusal
+from mainstem.engine.rules import broken, has, is_dropped, refusal
 from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
 from mainstem.engine.values import CORRUPT, ROW, corrupt_of, row_of, schema_of
 from mainstem.log.connection import Connection
@@ -400,7 +400,8 @@ def _parse(
     kept = [RECORD] if whole else []
     if whole:
         wanted.append(F.struct(*raw.columns).alias(RECORD))
-    if stops and definition.rules:
+    stops = stops and has(definition, OnViolation.FAIL)
+    if stops:
         wanted.append(F.struct("topic", "partition", "offset").alias(_PLACE))
         kept.append(_PLACE)
     parsed = raw.select(

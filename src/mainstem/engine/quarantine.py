@@ -22,10 +22,10 @@ from functools import partial
 
 from pyspark.sql import Row, SparkSession
 
-from mainstem.definitions.model import Definition, Format
+from mainstem.definitions.model import Definition, Format, OnViolation
 from mainstem.engine.decode import read_bad, read_dropped
 from mainstem.engine.formats import Formats
-from mainstem.engine.rules import drops, told
+from mainstem.engine.rules import has, told
 from mainstem.engine.spark_errors import short
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
@@ -161,7 +161,7 @@ class Keeper:
         session = self._spark.newSession()
         parts = (session, stream, self._connection, self._formats, start, end)
         broken: Counter[str] = Counter()
-        if drops(stream):
+        if has(stream, OnViolation.DROP):
             broken.update({row.rule: row.records for row in read_dropped(*parts).collect()})
         bad = self._bad(read_bad(*parts).toLocalIterator(), stream, broken)
         counts = self._counts.get(stream.topic)

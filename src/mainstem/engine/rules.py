@@ -8,7 +8,6 @@ Only the record decides, never the clock: whoever reads it again comes to the sa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -75,19 +74,18 @@ def check_rules(session: SparkSession, definition: Definition, columns: Sequence
     session.createDataFrame([], schema_of(columns)).createOrReplaceTempView(_ROWS)
     for rule in definition.rules:
         query = rule.condition
-        begin = replace(query.location, column=query.location.column + len("SELECT "))
         try:
             [found] = session.sql(f"{query.text} FROM {_ROWS}").schema.fields
         except PySparkException as error:
             refused = query_error(error, query)
             if refused.location == query.location:  # Spark does not say where
-                refused.location = begin
+                refused.location = rule.location
             raise refused from None
         kind = found.dataType.simpleString()
         if kind not in _CONDITION_TYPES:
             raise MainstemError(
                 "INVALID_RULE",
-                location=begin,
+                location=rule.location,
                 rule=rule.name,
                 problem=f"it is a {kind.upper()}, not a condition",
                 advice="Compare it with something: a rule is true or false for a record.",
@@ -106,9 +104,9 @@ def check_rows(rows: DataFrame, definition: Definition) -> None:
         )
 
 
-def drops(definition: Definition) -> bool:
-    """True when records may be dropped, and have to be counted."""
-    return bool(_of(definition, OnViolation.DROP))
+def has(definition: Definition, action: OnViolation) -> bool:
+    """True when a rule says that."""
+    return bool(_of(definition, action))
 
 
 def _of(definition: Definition, action: OnViolation) -> list[Rule]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from mainstem.catalog.entry import Catalog
+from mainstem.catalog.personal import personal
 from mainstem.definitions.model import Definition, OnViolation
 
 Broken = Callable[[str], Mapping[str, int]]
@@ -49,6 +51,33 @@ def rule_lines(definition: Definition, broken: Broken) -> list[str]:
         told = "" if count is None else f"; broken by {count} record{'' if count == 1 else 's'}"
         lines.append(f"rule {rule['name']}: {rule['condition']}, else {rule['on_violation']}{told}")
     return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What a list of records does not show of one object's."""
+
+    columns: frozenset[str] = frozenset()
+    """Lower-case names of columns with personal data."""
+    key: bool = False
+    """True when a key that is no JSON object is personal data."""
+
+    def of_key(self, data: bytes | None) -> bytes | None:
+        """The key with a mask for what is not shown."""
+        return masked(data, self.columns) if self.key else data
+
+    def of_value(self, data: bytes | None) -> bytes | None:
+        """The value with a mask for what is not shown."""
+        return masked(data, self.columns)
+
+
+def hidden(catalog: Catalog) -> dict[str, Hidden]:
+    """By lower-case name of the object; only those that hide something."""
+    found = {}
+    for name, columns in personal(catalog).items():
+        key = catalog.entries[name].definition.key
+        found[name] = Hidden(frozenset(columns), any(column.lower() in columns for column in key))
+    return found
 
 
 def masked(data: bytes | None, columns: Collection[str]) -> bytes | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mainstem.errors import MainstemError
-from mainstem.gateway.contracts import masked
+from mainstem.gateway.contracts import Hidden
 from mainstem.gateway.quarantine_follower import QuarantineFollower
 from mainstem.gateway.quarantine_index import QuarantineIndex, Selection
 from mainstem.gateway.shown import shown
@@ -42,13 +42,13 @@ class Quarantine:
         connection: Connection,
         admin: Admin,
         follower: QuarantineFollower,
-        personal: Callable[[], Mapping[str, Collection[str]]] = dict,
+        hidden: Callable[[], Mapping[str, Hidden]] = dict,
     ) -> None:
         self._connection = connection
         self._admin = admin
         self._follower = follower
-        self._personal = personal
-        """Gives the columns with personal data by lower-case name of the object."""
+        self._hidden = hidden
+        """Tells what lists do not show, by lower-case name of the object."""
 
     def page(
         self,
@@ -65,13 +65,13 @@ class Quarantine:
         high = index.end if before is None else before
         found: list[dict[str, Any]] = []
         last: int | None = None
-        personal = self._personal()
+        hidden = self._hidden()
         for ids in _chunks(index.newest(selection, state, low, high), limit):
             entries = {e.id: e for e in self.read(sorted(ids)) if selection.takes(e)}
             for id in ids:
                 if id in entries and len(found) < limit:
-                    tagged = personal.get(entries[id].reader.lower(), ())
-                    found.append(_line(entries[id], index, tagged))
+                    not_shown = hidden.get(entries[id].reader.lower(), Hidden())
+                    found.append(_line(entries[id], index, not_shown))
                     last = id
             if len(found) == limit:
                 return Page(found, last)
@@ -157,17 +157,16 @@ def _facts(entry: Quarantined) -> dict[str, Any]:
     }
 
 
-def _line(entry: Quarantined, index: QuarantineIndex, personal: Collection[str]) -> dict[str, Any]:
-    """A record in few words; what is in columns with personal data is masked."""
+def _line(entry: Quarantined, index: QuarantineIndex, hidden: Hidden) -> dict[str, Any]:
+    """A record in few words, without what is personal; `one` shows it whole."""
     known = index.state(entry.id)
     value = entry.origin.value
     return {
         **_facts(entry),
         "state": known[0] if known else State.HELD,
         "timestamp": entry.origin.timestamp,
-        # the key may be the very column; the whole record is shown only one by one
-        "key": _preview(masked(entry.origin.key, personal)),
-        "value": _preview(masked(value, personal)),
+        "key": _preview(hidden.of_key(entry.origin.key)),
+        "value": _preview(hidden.of_value(value)),
         "size": None if value is None else len(value),
     }
 

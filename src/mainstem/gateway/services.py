@@ -17,11 +17,11 @@ from typing import Any, Protocol
 from starlette.requests import Request
 
 from mainstem.catalog.entry import Catalog
-from mainstem.catalog.personal import personal
 from mainstem.config import Settings
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
+from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.quarantine import Quarantine
@@ -85,7 +85,7 @@ class Services:
             setup.connection, self.admin, settings.kafka.replication_factor
         )
         self.quarantine = Quarantine(
-            setup.connection, self.admin, self._quarantined, lambda: personal(self.catalog())
+            setup.connection, self.admin, self._quarantined, lambda: hidden(self.catalog())
         )
         self.replay = Replay(
             setup.connection,

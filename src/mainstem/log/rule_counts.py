@@ -33,11 +33,10 @@ class RuleCounts:
         return RuleCounts(sums, {**self.at, **at})
 
     def of_another(self, position: Mapping[str, Offsets]) -> bool:
-        """True when a topic begins again before what was counted: it was made anew."""
+        """True when these are not the topics of the counts, or were made anew since."""
         return any(
-            offset > position[topic].get(partition, 0)
+            offset > position.get(topic, {}).get(partition, 0)
             for topic, offsets in self.at.items()
-            if topic in position
             for partition, offset in offsets.items()
         )
 

@@ -18,5 +18,6 @@ def test_counts_add_up_and_come_back_as_they_were() -> None:
 def test_a_topic_that_was_made_anew_is_told() -> None:
     counts = RuleCounts({"a": 3}, {"t": {0: 9, 1: 4}})
     assert counts.of_another({"t": {0: 9, 1: 3}})
+    assert counts.of_another({"other": {0: 20, 1: 20}})
     assert not counts.of_another({"t": {0: 9, 1: 4}})
     assert not counts.of_another({"t": {0: 12, 1: 4}, "u": {0: 0}})
