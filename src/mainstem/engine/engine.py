@@ -30,13 +30,12 @@ from mainstem.log.admin import Admin
 from mainstem.log.catalog_store import CatalogStore, LogExecutor
 from mainstem.log.compacted import StateLog
 from mainstem.log.connection import Connection
-from mainstem.log.late import Ledger, ensure_late
-from mainstem.log.quarantine import ensure_quarantine
+from mainstem.log.engine_topics import ensure_engine_topics
+from mainstem.log.late import Ledger
 from mainstem.log.requests import Responder
 from mainstem.log.status_log import status_log
-from mainstem.log.task_writer import tokens_topic
 from mainstem.schemas.opened import open_registry
-from mainstem.vocabulary import COMMITS_TOPIC, SystemClock
+from mainstem.vocabulary import SystemClock
 
 _LOG = logging.getLogger(__name__)
 READY_FILE = "engine.ready"
@@ -139,10 +138,8 @@ def _wait_for_log(admin: Admin, setup: EngineSetup, stop: threading.Event) -> bo
     told = False
     while not stop.is_set():
         try:
-            replication = setup.settings.kafka.replication_factor
-            admin.ensure_topic(tokens_topic(COMMITS_TOPIC, replication))
-            ensure_quarantine(admin, replication, setup.settings.kafka.max_record_bytes)
-            ensure_late(admin, replication, setup.settings.kafka.max_record_bytes)
+            kafka = setup.settings.kafka
+            ensure_engine_topics(admin, kafka.replication_factor, kafka.max_record_bytes)
         except MainstemError as error:
             if not told:
                 _LOG.warning("waiting for the log: %s", error)
