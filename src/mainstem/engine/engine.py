@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from mainstem.config import Settings
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
+from mainstem.engine.class_archive import warm_up
 from mainstem.engine.flow import FlowServices
 from mainstem.engine.formats import Formats
 from mainstem.engine.pacing import Pacer
@@ -50,6 +49,7 @@ class EngineSetup:
     connection: Connection
     jars: tuple[Path, ...]
     state_folder: Path
+    class_archive: Path | None = None
 
     @property
     def checkpoints(self) -> str:
@@ -70,6 +70,7 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             jars=setup.jars,
             scratch=setup.state_folder,
             log_configuration=configuration,
+            class_archive=setup.class_archive,
         )
         closing.callback(spark.stop)
         admin = Admin(setup.connection)
@@ -157,16 +158,7 @@ def _cores(spark: SparkSession) -> int:
 
 
 def _warm_up(spark: SparkSession) -> None:
-    """Loads what the first batch of the first flow would otherwise wait for."""
-
-    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch({"rows": [sum(b.num_rows for b in batches)]})
-
     try:
-        rows = spark.range(0, 1000, 1, 2).selectExpr(
-            "from_json(to_json(struct(id)), 'id BIGINT').id AS id", "CAST(id AS STRING) AS text"
-        )
-        rows.mapInArrow(count, "rows long").collect()
-        rows.groupBy("text").count().collect()
+        warm_up(spark)
     except Exception:  # noqa: BLE001 - only a warm-up; a stop in the middle is normal
         _LOG.debug("warm-up did not finish", exc_info=True)

@@ -74,11 +74,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark session of this test process."""
     from mainstem.config import SparkSettings
     from mainstem.engine.session import open_session
+    from mainstem.local.class_archive import class_archive
     from mainstem.local.jars import spark_jars
+    from mainstem.local.java import find_java
 
     artifacts = spark_jars()
-    jars = [*artifacts.jars, artifacts.bare_fs]
-    session = open_session(SparkSettings(), jars=jars, scratch=tmp_path_factory.mktemp("spark"))
+    session = open_session(
+        SparkSettings(),
+        jars=[*artifacts.jars, artifacts.bare_fs],
+        scratch=tmp_path_factory.mktemp("spark"),
+        class_archive=class_archive(find_java(), artifacts),
+    )
     yield session
     session.stop()
 
