@@ -2,6 +2,7 @@
 
 It starts Spark, lets it do a little of all that flows do, and ends it: Java writes down the classes
 that it has loaded. Killed in the middle it leaves a part that nobody reads; two at a time make one.
+Java trusts an archive's length, so the part gets its name when all of it is on the disk.
 """
 
 from __future__ import annotations
@@ -40,21 +41,23 @@ def main() -> int:
         part = archive.with_suffix(".part")
         with tempfile.TemporaryDirectory(prefix="mainstem-classes-") as folder:
             os.environ["JAVA_HOME"] = str(home_for_spark(java, Path(folder)))
-            _write(part, artifacts, Path(folder))
-        if not part.exists():
+            written = _write(part, artifacts, Path(folder))
+        if not written:
             failed_mark(archive).touch()
             return 1
+        with part.open("rb") as file:
+            os.fsync(file)
         part.replace(archive)
     return 0
 
 
-def _write(part: Path, artifacts: SparkJars, folder: Path) -> None:
+def _write(part: Path, artifacts: SparkJars, folder: Path) -> bool:
     part.unlink(missing_ok=True)
     spark = open_session(
         SparkSettings(),
         jars=[*artifacts.jars, artifacts.bare_fs],
         scratch=folder,
-        java_options=(f"-XX:ArchiveClassesAtExit={part}", "-Xlog:cds=off"),
+        java_options=(f"-XX:ArchiveClassesAtExit={part}", "-Xlog:cds*=off"),
     )
     warm_up(spark)
     _stream(spark, folder)
@@ -63,7 +66,7 @@ def _write(part: Path, artifacts: SparkJars, folder: Path) -> None:
     gateway.shutdown()  # type: ignore[union-attr]
     java = gateway.proc  # type: ignore[union-attr]
     java.stdin.close()
-    java.wait()
+    return java.wait() == 0 and part.exists()
 
 
 def warm_up(spark: SparkSession) -> None:

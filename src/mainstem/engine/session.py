@@ -92,7 +92,7 @@ def open_session(
     if log_configuration is not None:
         java_options.append(f"-Dlog4j2.configurationFile={log_configuration.as_uri()}")
     if class_archive is not None and class_archive.exists():
-        java_options += [f"-XX:SharedArchiveFile={class_archive}", "-Xlog:cds=off"]
+        java_options += [f"-XX:SharedArchiveFile={class_archive}", "-Xlog:cds*=off"]
     configuration = {
         **_FIXED,
         "spark.jars": ",".join(rest),
