@@ -167,7 +167,16 @@ def _from_avro(definition: Definition, versions: Versions) -> SparkColumn:
         made = from_avro(F.expr(_PAYLOAD), reading.written, options).cast(kind)
         written = F.expr(_HEADER) == _bytes(wire.header(id))
         row = F.when(written, made) if row is None else row.when(written, made)
-    return F.lit(None).cast(kind) if row is None else row
+    return _nothing(kind) if row is None else row
+
+
+def _nothing(kind: StructType) -> SparkColumn:
+    """A NULL that Spark does not see through.
+
+    From a plain one it would conclude that no record can have a time, that all are bad, and that
+    it need not look at any of them: one whose schema is new would be passed over.
+    """
+    return F.from_json(F.when(F.octet_length("value") < 0, F.lit("")), kind)
 
 
 def _corrupt_if(bad: SparkColumn, definition: Definition, versions: Versions) -> SparkColumn:
