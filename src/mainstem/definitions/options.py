@@ -23,7 +23,6 @@ _UNITS = {
 _SHORT = {"ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "d": "day"}
 _INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([A-Za-z]+)\s*")
 
-_LATER = ("protobuf",)
 _NO_DELIMITER = "\"'\\\r\n\0 .-+:"
 """Quotes, ends of lines, and what numbers and times are written with."""
 _DECLARED = {"format", "delimiter", "key", "comment"}
@@ -177,14 +176,6 @@ def _format(source: Source, option: Option) -> Format:
     known = [known.value for known in Format]
     if (value := option.value.lower()) in known:
         return Format(value)
-    if value in _LATER:
-        raise source.error(
-            "NOT_SUPPORTED",
-            option.value_at,
-            what=f"the format {value}",
-            where="a definition",
-            advice=f"Use one of {', '.join(known)}.",
-        )
     problem = f"the format does not exist.{did_you_mean(value, known)}"
     raise invalid(source, "format", option, problem, f"Use one of {', '.join(known)}.")
 

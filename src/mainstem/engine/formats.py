@@ -21,9 +21,11 @@ from mainstem.schemas.avro_read import NotReadable, Reading, reading
 from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.known import KnownSchemas, own_schema
+from mainstem.schemas.protobuf_read import ProtobufReading
 from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import Column
 
+AnyReading = Reading | JsonReading | ProtobufReading
 NEW_ID = "SCHEMA_ID_NEW"
 _MOST_IDS = 10_000
 """Of one read: more ids than that are no schemas but noise, and met in several rounds."""
@@ -33,7 +35,7 @@ _MOST_IDS = 10_000
 class Versions:
     """The schemas that a plan knows, by id."""
 
-    readable: Mapping[int, Reading | JsonReading] = field(default_factory=dict)
+    readable: Mapping[int, AnyReading] = field(default_factory=dict)
     refused: frozenset[int] = frozenset()
     """Records of these are bad: there is no such schema, or it does not fit the columns."""
 
@@ -88,6 +90,10 @@ class Formats:
         header = wire.header(self._known.id_for(definition))
         return Written(header, own_schema(definition).text)
 
+    def written_messages(self, definition: Definition) -> ProtobufReading:
+        """The same for Protobuf: the schema, whose first message they are."""
+        return self._known.protobuf(self._known.id_for(definition))
+
     def problem(self, definition: Definition, value: bytes) -> str:
         """What is wrong with a value that could not be decoded."""
         try:
@@ -97,7 +103,7 @@ class Formats:
         return "a field does not fit its column's type"
 
     def _versions(self, definition: Definition, ids: Iterable[int]) -> Versions:
-        readable: dict[int, Reading | JsonReading] = {}
+        readable: dict[int, AnyReading] = {}
         refused = set()
         for id in list(ids):
             try:
@@ -106,9 +112,11 @@ class Formats:
                 refused.add(id)
         return Versions(readable, frozenset(refused))
 
-    def _reading(self, definition: Definition, id: int) -> Reading | JsonReading:
+    def _reading(self, definition: Definition, id: int) -> AnyReading:
         if definition.format is Format.JSON_SCHEMA:
             return self._known.json(id)
+        if definition.format is Format.PROTOBUF:
+            return self._known.protobuf(id)
         columns = definition.value_columns
         if (id, columns) not in self._readings:
             self._readings[id, columns] = reading(self._known.avro(id), columns)

@@ -7,13 +7,15 @@ from contextlib import contextmanager
 
 from mainstem.definitions.model import Definition, Format
 from mainstem.errors import MainstemError
-from mainstem.schemas import avro_columns, json_columns
+from mainstem.schemas import avro_columns, json_columns, protobuf_columns
 from mainstem.schemas.avro_model import AvroType
 from mainstem.schemas.avro_parse import parse_avro
 from mainstem.schemas.avro_read import NotReadable
 from mainstem.schemas.json_parse import parse_json_schema
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.model import Reference, Schema, SchemaType
+from mainstem.schemas.protobuf_parse import ProtobufSchema, parse_protobuf
+from mainstem.schemas.protobuf_read import ProtobufReading, protobuf_reading
 from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import BACKFILL_PREFIX
 
@@ -21,11 +23,20 @@ _NOT_THERE = ("SCHEMA_UNKNOWN", "SUBJECT_UNKNOWN", "SCHEMA_VERSION_UNKNOWN")
 _SPOILT = ("SCHEMA_MALFORMED", "SCHEMA_TOO_LARGE", "SCHEMA_REFERENCE_CIRCLE")
 
 
-def own_schema(definition: Definition) -> Schema:
-    """The schema that the definition's own records are written with."""
-    if definition.format is Format.JSON_SCHEMA:
-        return json_columns.value_schema(definition)
-    return avro_columns.value_schema(definition)
+def own_schema(definition: Definition, before: ProtobufSchema | None = None) -> Schema:
+    """The schema that the definition's own records are written with.
+
+    Protobuf keeps the numbers that fields had in the version before.
+    """
+    match definition.format:
+        case Format.JSON_SCHEMA:
+            return json_columns.value_schema(definition)
+        case Format.PROTOBUF:
+            message = None if before is None else before.first_message()
+            columns = definition.value_columns
+            return protobuf_columns.message_schema(definition.name, columns, message)
+        case _:
+            return avro_columns.value_schema(definition)
 
 
 def subject_of(topic: str) -> str:
@@ -57,9 +68,22 @@ class KnownSchemas:
         self._registry = registry
         self._avro: dict[int, AvroType] = {}
         self._json: dict[int, JsonReading] = {}
+        self._protobuf: dict[int, ProtobufReading] = {}
         self._ids: dict[tuple[str, int], int] = {}
         """By subject and version, which stays what it is even when it is deleted."""
-        self._written: dict[tuple[str, Schema], int] = {}
+        self._written: dict[tuple[object, ...], int] = {}
+
+    def type_of(self, id: int) -> SchemaType:
+        """Of which type the schema with that id is; raises NotReadable in the same way."""
+        for known, type_ in (
+            (self._avro, SchemaType.AVRO),
+            (self._json, SchemaType.JSON),
+            (self._protobuf, SchemaType.PROTOBUF),
+        ):
+            if id in known:
+                return type_
+        with _judged(id):
+            return self._registry.by_id(id).type
 
     def avro(self, id: int) -> AvroType:
         """The Avro type with that id.
@@ -88,6 +112,15 @@ class KnownSchemas:
                 self._json[id] = JsonReading(schema, tuple(referred.items()))
         return self._json[id]
 
+    def protobuf(self, id: int) -> ProtobufReading:
+        """The Protobuf schema with that id; raises NotReadable in the same way."""
+        if id not in self._protobuf:
+            with _judged(id):
+                schema = self._schema(id, SchemaType.PROTOBUF)
+                parsed = parse_protobuf(schema, self._registry.resolve)
+                self._protobuf[id] = protobuf_reading(id, parsed)
+        return self._protobuf[id]
+
     def _schema(self, id: int, wanted: SchemaType) -> Schema:
         schema = self._registry.by_id(id)
         if schema.type is not wanted:
@@ -113,8 +146,23 @@ class KnownSchemas:
 
     def id_for(self, definition: Definition) -> int:
         """The id that the definition's own records carry; registers their schema if need be."""
-        subject, schema = subject_of(definition.topic), own_schema(definition)
-        if (subject, schema) not in self._written:
-            registered = self._registry.register(subject, schema)
-            self._written[subject, schema] = registered.id
-        return self._written[subject, schema]
+        subject = subject_of(definition.topic)
+        written = (subject, definition.name, definition.format, definition.value_columns)
+        if written not in self._written:
+            schema = own_schema(definition, self._before(subject, definition.format))
+            self._written[written] = self._registry.register(subject, schema).id
+        return self._written[written]
+
+    def _before(self, subject: str, format: Format) -> ProtobufSchema | None:
+        """The newest version of a subject, where the next one is made of it."""
+        if format is not Format.PROTOBUF:
+            return None
+        try:
+            found = self._registry.latest(subject).schema
+        except MainstemError as error:
+            if error.code in _NOT_THERE:
+                return None
+            raise
+        if found.type is not SchemaType.PROTOBUF:
+            return None
+        return parse_protobuf(found, self._registry.resolve)
