@@ -19,6 +19,7 @@ from mainstem.schemas.protobuf_read import ProtobufReading, protobuf_reading
 from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import BACKFILL_PREFIX
 
+_MOST_STRANGE = 100
 _NOT_THERE = ("SCHEMA_UNKNOWN", "SUBJECT_UNKNOWN", "SCHEMA_VERSION_UNKNOWN")
 _SPOILT = ("SCHEMA_MALFORMED", "SCHEMA_TOO_LARGE", "SCHEMA_REFERENCE_CIRCLE")
 
@@ -39,11 +40,11 @@ def own_schema(definition: Definition, before: ProtobufSchema | None = None) -> 
             return avro_columns.value_schema(definition)
 
 
-def subject_of(topic: str) -> str:
-    """The subject of a topic's values; what a backfill computes for a topic is of the same kind."""
+def subject_of(topic: str, *, keys: bool = False) -> str:
+    """The subject of a topic's values or keys; what a backfill computes for it is of that kind."""
     if topic.startswith(BACKFILL_PREFIX):
         topic = topic.removeprefix(BACKFILL_PREFIX).rpartition(".")[0]
-    return f"{topic}-value"
+    return f"{topic}-{'key' if keys else 'value'}"
 
 
 @contextmanager
@@ -72,6 +73,8 @@ class KnownSchemas:
         self._ids: dict[tuple[str, int], int] = {}
         """By subject and version, which stays what it is even when it is deleted."""
         self._written: dict[tuple[object, ...], int] = {}
+        self._strange: dict[str, set[int]] = {}
+        """By subject: ids that were asked for, and are none of its versions."""
 
     def type_of(self, id: int) -> SchemaType:
         """Of which type the schema with that id is; raises NotReadable in the same way."""
@@ -128,13 +131,26 @@ class KnownSchemas:
             raise NotReadable(message)
         return schema
 
-    def ids_of(self, topic: str) -> list[int]:
-        """The ids of all versions that are registered for a topic."""
-        subject = subject_of(topic)
+    def ids_of(self, topic: str, *, keys: bool = False) -> list[int]:
+        """The ids of all versions that are registered for a topic's values, or for its keys."""
+        subject = subject_of(topic, keys=keys)
         for version in self._versions_of(subject):
             if (subject, version) not in self._ids:
                 self._ids[subject, version] = self._registry.version(subject, version).id
         return [id for (known, _), id in self._ids.items() if known == subject]
+
+    def is_of_keys(self, id: int, topic: str) -> bool:
+        """True when that schema is registered for a topic's keys."""
+        subject = subject_of(topic, keys=True)
+        strange = self._strange.setdefault(subject, set())
+        if id in strange:
+            return False
+        if any(known == subject and each == id for (known, _), each in self._ids.items()):
+            return True
+        if len(strange) < _MOST_STRANGE and id in self.ids_of(topic, keys=True):
+            return True
+        strange.add(id)
+        return False
 
     def _versions_of(self, subject: str) -> list[int]:
         try:
@@ -146,7 +162,7 @@ class KnownSchemas:
 
     def id_for(self, definition: Definition) -> int:
         """The id that the definition's own records carry; registers their schema if need be."""
-        subject = subject_of(definition.topic)
+        subject = subject_of(definition.topic, keys=definition.of_keys)
         written = (subject, definition.name, definition.format, definition.value_columns)
         if written not in self._written:
             schema = own_schema(definition, self._before(subject, definition.format))
