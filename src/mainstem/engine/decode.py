@@ -383,8 +383,11 @@ def _parse(
     kept = [RECORD] if whole else []
     if whole:
         wanted.append(F.struct(*raw.columns).alias(RECORD))
-    in_key = {} if definition.keys is None else {n: key_field(n) for n in definition.key}
-    parsed = with_keys(raw, definition, versions).select(
+    # what a flow writes has all columns in its values
+    told = definition.keys is not None and (not definition.derived or "_key" in made)
+    in_key = {name: key_field(name) for name in definition.key if told}
+    records = with_keys(raw, definition, versions) if told else raw
+    parsed = records.select(
         row_of(definition, versions),
         "value",
         F.col("timestamp").alias("_time"),
