@@ -40,6 +40,21 @@ def own_schema(definition: Definition, before: ProtobufSchema | None = None) -> 
             return avro_columns.value_schema(definition)
 
 
+def next_schema(definition: Definition, registry: SchemaSource) -> Schema:
+    """The same, made of the newest version that the registry has, where that matters."""
+    if definition.format is not Format.PROTOBUF:
+        return own_schema(definition)
+    try:
+        found = registry.latest(subject_of(definition.topic, keys=definition.of_keys)).schema
+    except MainstemError as error:
+        if error.code in _NOT_THERE:
+            return own_schema(definition)
+        raise
+    if found.type is not SchemaType.PROTOBUF:
+        return own_schema(definition)
+    return own_schema(definition, parse_protobuf(found, registry.resolve))
+
+
 def subject_of(topic: str, *, keys: bool = False) -> str:
     """The subject of a topic's values or keys; what a backfill computes for it is of that kind."""
     if topic.startswith(BACKFILL_PREFIX):
@@ -165,20 +180,6 @@ class KnownSchemas:
         subject = subject_of(definition.topic, keys=definition.of_keys)
         written = (subject, definition.name, definition.format, definition.value_columns)
         if written not in self._written:
-            schema = own_schema(definition, self._before(subject, definition.format))
+            schema = next_schema(definition, self._registry)
             self._written[written] = self._registry.register(subject, schema).id
         return self._written[written]
-
-    def _before(self, subject: str, format: Format) -> ProtobufSchema | None:
-        """The newest version of a subject, where the next one is made of it."""
-        if format is not Format.PROTOBUF:
-            return None
-        try:
-            found = self._registry.latest(subject).schema
-        except MainstemError as error:
-            if error.code in _NOT_THERE:
-                return None
-            raise
-        if found.type is not SchemaType.PROTOBUF:
-            return None
-        return parse_protobuf(found, self._registry.resolve)
