@@ -29,6 +29,7 @@ from mainstem.engine.decode import (
     row_schema,
 )
 from mainstem.engine.extent import Extent
+from mainstem.engine.few_rows import MOST_ROWS
 from mainstem.engine.formats import Formats
 from mainstem.engine.function_arguments import check_arguments
 from mainstem.engine.functions import register
@@ -165,7 +166,8 @@ def compile_history(
     for source in inputs:
         metadata = mentioned_metadata(query.columns_read)
         extent = extents[source.name]
-        between = (extent.start, extent.end) if extent.records < extent.of else None
+        bounded = extent.records < extent.of or extent.records <= MOST_ROWS
+        between = (extent.start, extent.end) if bounded else None
         rows = read_batch(session, source, connection, formats, metadata=metadata, between=between)
         rows.createOrReplaceTempView(_view(source))
     rows = run_query(session, query)

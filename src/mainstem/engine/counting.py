@@ -37,6 +37,8 @@ _TASKS = "tasks"
 class Counting:
     """What a flow with count windows makes of each batch."""
 
+    few = True
+
     def __init__(
         self,
         entry: Entry,

@@ -31,6 +31,7 @@ def batch_answer(
     formats = machinery.formats
     answer = encode(compile_static(session, query, rows), definition, formats)
     pairs: list[Pair] = [(_bytes(r.key), bytes(r.value)) for r in answer.collect()]
+    machinery.tables.done()
     if definition.kind is Kind.TABLE:
         return list({key: (key, value) for key, value in pairs}.values())
     return pairs
@@ -40,8 +41,11 @@ def _rows(source: Definition, query: Query, machinery: Machinery) -> DataFrame:
     if source.kind is Kind.TABLE:
         return machinery.tables.at(source, machinery.tables.ends(source))
     metadata = mentioned_metadata(query.columns_read)
-    connection, formats = machinery.connection, machinery.formats
-    return read_batch(machinery.spark, source, connection, formats, metadata=metadata)
+    connection, formats, admin = machinery.connection, machinery.formats, machinery.admin
+    topics = admin.topics_of(source)
+    between = admin.all_begin_offsets(topics), admin.all_end_offsets(topics)
+    parts = (machinery.spark, source, connection, formats)
+    return read_batch(*parts, metadata=metadata, between=between)
 
 
 def _bytes(value: bytearray | None) -> bytes | None:

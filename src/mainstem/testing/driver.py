@@ -39,6 +39,7 @@ from mainstem.definitions.resolve import order
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import flow_session
+from mainstem.engine.few_rows import MOST_ROWS
 from mainstem.engine.formats import Formats
 from mainstem.engine.keyed import changelog_of, ticks_of
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
@@ -112,6 +113,8 @@ class Driver:
     producer: Producer | None = None
     """One that several drivers share; None: the driver makes and closes its own."""
     registry: MemoryRegistry = field(default_factory=MemoryRegistry)
+    most_here: int = MOST_ROWS
+    """Tables with no more rows are taken for small ones."""
 
     def __post_init__(self) -> None:
         self._settings = SparkSettings()
@@ -125,7 +128,8 @@ class Driver:
         self._topics: set[str] = set()
         self._sent = 0
         checkpoints = Checkpoints(self.spark, str(self.folder))
-        tables = Tables(self.spark, self.connection, self.admin, checkpoints, self.formats)
+        parts = (self.spark, self.connection, self.admin, checkpoints, self.formats)
+        tables = Tables(*parts, most_here=self.most_here)
         self._machinery = Machinery(
             self.spark,
             self.connection,
