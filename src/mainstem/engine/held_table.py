@@ -139,8 +139,10 @@ class Held:
     def before(self, start: Offsets, changes: DataFrame) -> DataFrame:
         """The rows that some changes are about, as they were at a position behind the base."""
         ids = F.broadcast(changes.select("_id").distinct())
-        earlier = self.between({}, start).join(ids, "_id", "left_semi")
-        return with_changes(self.base.rows.join(ids, "_id", "left_semi"), latest_of(earlier))
+        latest = latest_of(self.between({}, start).join(ids, "_id", "left_semi"))
+        if not self.base.count:
+            return latest.filter(~F.col("_gone"))
+        return with_changes(self.base.rows.join(ids, "_id", "left_semi"), latest)
 
 
 def kept(changes: DataFrame, count: int) -> DataFrame:

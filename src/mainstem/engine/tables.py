@@ -345,8 +345,10 @@ class Tables:
             changes = only(held.between({}, end))
             return with_changes(only(held.base.rows), latest_of(changes))
         if held.here:
-            rows = with_changes(held.base.rows, latest_of(held.between({}, end)))
-            return only(rows.coalesce(1))
+            last = latest_of(held.between({}, end))
+            if not held.base.count:
+                return only(last.filter(~F.col("_gone")))
+            return only(with_changes(held.base.rows, last).coalesce(1))
         topic = held.definition.topic
         if dict(end) == dict(held.end):
             with self._locks[topic]:
