@@ -32,7 +32,7 @@ from mainstem.definitions.asked import Asked
 from mainstem.definitions.model import Definition
 from mainstem.definitions.relations import relations, table_name
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.compile import compile_mentions, compile_static, into
+from mainstem.engine.compile import compile_mentions, compile_static, into, quick_session
 from mainstem.engine.encode import encode
 from mainstem.engine.formats import Formats
 from mainstem.engine.held_table import ALL_ROWS, Only, release
@@ -79,14 +79,16 @@ class Recomputation:
         self._formats = formats
         self._kept: list[DataFrame] = []
         self._touched: DataFrame | None = None
+        self._quick_session: SparkSession | None = None
         self.few = False
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
         """Key and value of the records to write; a value of null deletes."""
-        session = batch.sparkSession
         ends = self._checkpoints.batch_end(self._folder, batch_id)
         known = self._known(batch_id)
         written = self._end_of_result()
+        self.few = self._are_few(ends, written)
+        session = self._quick(batch.sparkSession) if self.few else batch.sparkSession
 
         def now(name: str, only: Only = ALL_ROWS) -> DataFrame:
             source = self._inputs[name]
@@ -96,7 +98,6 @@ class Recomputation:
             return into(session, self._tables.at(self._definition, written, only))
 
         keys = moved = None
-        self.few = self._are_few(ends, written)
         if known and not self.few and isinstance(self._affected, Affected):
             starts = self._checkpoints.batch_end(self._folder, batch_id - 1)
             moved = self._moved(session, self._affected, now, starts, ends)
@@ -131,6 +132,11 @@ class Recomputation:
         """True when all tables are small: to look for what changes touch would only cost more."""
         read = all(self._tables.few(s, ends.get(s.topic, {})) for s in self._inputs.values())
         return read and self._tables.few(self._definition, written)
+
+    def _quick(self, session: SparkSession) -> SparkSession:
+        if self._quick_session is None:
+            self._quick_session = quick_session(session, 1)
+        return self._quick_session
 
     def _known(self, batch_id: int) -> bool:
         """True when the topic of the result holds the answer over the same tables a batch ago."""

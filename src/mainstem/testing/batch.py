@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from mainstem.definitions.model import Definition, Kind, Query
-from mainstem.engine.compile import compile_static, flow_session
+from mainstem.engine.compile import compile_static, quick_session
 from mainstem.engine.decode import mentioned_metadata, read_batch
 from mainstem.engine.encode import encode
 from mainstem.engine.micro_batch import Machinery
@@ -26,7 +26,7 @@ def batch_answer(
     """The records that the definition's query gives; of a table, the last one of each key."""
     query = definition.query
     assert query is not None
-    session = flow_session(machinery.spark, machinery.settings.shuffle_partitions)
+    session = quick_session(machinery.spark, machinery.settings.shuffle_partitions)
     rows = {source: _rows(source, query, machinery) for source in inputs}
     formats = machinery.formats
     answer = encode(compile_static(session, query, rows), definition, formats)
