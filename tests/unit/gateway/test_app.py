@@ -278,7 +278,7 @@ def test_before_the_catalog_is_read(client: TestClient, stub: Stub) -> None:
 
 
 def test_statements(client: TestClient) -> None:
-    assert sql(client, "SHOW TABLES")["rows"] == [["users", "users", False, "id"]]
+    assert sql(client, "SHOW TABLES")["rows"] == [["users", "users", False, "id", "name"]]
     assert [row[0] for row in sql(client, "SHOW STREAMS")["rows"]] == ["clicks", "home", "talk"]
     assert sql(client, "SHOW FLOWS")["rows"][0][:2] == ["home", "running"]
     assert sql(client, "DESCRIBE users")["rows"] == [
