@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mainstem.definitions.model import Definition, Format, FunctionDefinition
+from mainstem.definitions.model import Definition, Format, FunctionDefinition, SubjectStrategy
 
 
 def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
@@ -65,7 +65,12 @@ def _format_parts(definition: Definition) -> dict[str, Any]:
     """What is not JSON says so; JSON has been there before there was a choice."""
     if definition.format is Format.JSON:
         return {}
-    return {"format": [definition.format, definition.delimiter]}
+    parts: dict[str, Any] = {"format": [definition.format, definition.delimiter]}
+    if definition.record is not None:
+        parts["record"] = definition.record
+    if definition.subject_strategy is not SubjectStrategy.TOPIC_NAME:
+        parts["subject strategy"] = definition.subject_strategy
+    return parts
 
 
 def _function_parts(definition: Definition) -> dict[str, Any]:

@@ -10,7 +10,18 @@ from mainstem.errors import MainstemError
 _NESTED = ("array<", "map<", "struct<")
 _SHORT_NUMBERS = re.compile(r"\b(tinyint|smallint)\b")
 _MAP_KEY = re.compile(r"map<(?!string,)")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def record_name(definition: Definition) -> str:
+    """The name that a definition's own records have in their schema."""
+    if definition.record is not None:
+        return definition.record
+    if definition.format is Format.JSON_SCHEMA:
+        return definition.name  # a title may be any text
+    plain = _NOT_IN_A_NAME.sub("_", definition.name)
+    return f"_{plain}" if plain[0].isdigit() else plain
 
 
 def check_format(definition: Definition) -> None:

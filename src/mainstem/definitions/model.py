@@ -45,6 +45,17 @@ class Format(StrEnum):
         return self in (Format.AVRO, Format.JSON_SCHEMA)
 
 
+class SubjectStrategy(StrEnum):
+    """Under which subject of the registry the schemas of a topic's records are."""
+
+    TOPIC_NAME = "topic_name"
+    """`<topic>-value`: one for all records of a topic."""
+    RECORD_NAME = "record_name"
+    """The record's own name, in whichever topic it is."""
+    TOPIC_RECORD_NAME = "topic_record_name"
+    """`<topic>-<name of the record>`."""
+
+
 class FlowKind(StrEnum):
     """How a derived object comes about, told by what its query reads."""
 
@@ -217,6 +228,10 @@ class Definition:
     format: Format = Format.JSON
     delimiter: str | None = None
     """Between the columns of a CSV value; None: a comma."""
+    record: str | None = None
+    """The name that its records have in their schema: of a topic with records of several names,
+    only these are its own. None: all records of the topic."""
+    subject_strategy: SubjectStrategy = SubjectStrategy.TOPIC_NAME
     event_time: str | None = None
     """Column that carries the event time; None means the record's own time stamp."""
     time: Query | None = None

@@ -22,7 +22,15 @@ from mainstem.definitions.state import event_time_of
 from mainstem.engine.encode import row_id
 from mainstem.engine.formats import Formats, Versions
 from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
-from mainstem.engine.values import CORRUPT, ROW, corrupt_of, row_of, schema_of
+from mainstem.engine.values import (
+    CORRUPT,
+    ROW,
+    corrupt_of,
+    is_nameless,
+    own_records,
+    row_of,
+    schema_of,
+)
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, METADATA_COLUMNS, Offsets
 
@@ -216,24 +224,33 @@ def read_bad(
     formats: Formats,
     start: Mapping[str, Offsets],
     end: Mapping[str, Offsets],
+    *,
+    named: bool | None = None,
 ) -> DataFrame:
     """The bad records between two positions, whole, with where and when they came from.
 
-    Both positions name all partitions of the same topics.
+    Both positions name all partitions of the same topics. `named`: see `bad_records`.
     """
     where = _named(definition, end)
     raw = _load_range(
         spark, where, connection, ("_headers",), _offsets_text(start), _offsets_text(end)
     )
-    return bad_records(raw, definition, formats)
+    return bad_records(raw, definition, formats, named=named)
 
 
-def bad_records(raw: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
+def bad_records(
+    raw: DataFrame, definition: Definition, formats: Formats, *, named: bool | None = None
+) -> DataFrame:
     """Those of some records, in Kafka's columns, that the definition refuses.
 
     `mistaken` says what is wrong with the event time; NULL for one that could not be decoded.
+    `named`: only those whose schema says that they are the definition's (True), or only those of
+    which nobody can say it (False).
     """
     versions = formats.of_records(raw, definition)
+    if named is not None:
+        nameless = is_nameless(versions)
+        raw = raw.filter(~nameless if named else nameless)
     parsed = _parse(raw, definition, versions, (), whole=True)
     parsed = parsed.filter(F.col(CORRUPT).isNotNull())
     return parsed.select(f"{RECORD}.*", F.col(_MISTAKEN).alias("mistaken"))
@@ -363,6 +380,7 @@ def _parse(
     whole: bool = False,
 ) -> DataFrame:
     """The columns and metadata of each record, and whether it is bad; `whole` keeps its bytes."""
+    raw = own_records(raw, definition, versions)
     made = {*metadata, *metadata_read(definition)}
     if EVENT_TIME in made and definition.event_time is None:
         made.add(event_time_of(definition))

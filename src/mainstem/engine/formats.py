@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mainstem.definitions.model import Definition, Format
+from mainstem.definitions.model import Definition, Format, SubjectStrategy
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.avro_read import NotReadable, Reading, reading
@@ -36,6 +36,11 @@ class Versions:
     readable: Mapping[int, Reading | JsonReading] = field(default_factory=dict)
     refused: frozenset[int] = frozenset()
     """Records of these are bad: there is no such schema, or it does not fit the columns."""
+    unknown: frozenset[int] = frozenset()
+    """Those of `refused` of which the registry has no schema, so that their records have no name;
+    told only where names count."""
+    others: frozenset[int] = frozenset()
+    """Records of these have another name than the definition's: they are none of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,9 @@ class Formats:
         if not definition.format.registered:
             return Versions()
         met = self._met.setdefault(definition.topic, set())
-        if definition.pattern is None:
-            met.update(self._known.ids_of(definition.topic))
+        by_name = definition.subject_strategy is SubjectStrategy.RECORD_NAME
+        if definition.pattern is None or by_name:
+            met.update(self._known.ids_of(definition))
         return self._versions(definition, met)
 
     def of_records(self, records: DataFrame, definition: Definition) -> Versions:
@@ -98,13 +104,21 @@ class Formats:
 
     def _versions(self, definition: Definition, ids: Iterable[int]) -> Versions:
         readable: dict[int, Reading | JsonReading] = {}
-        refused = set()
+        refused, unknown, others = set[int](), set[int](), set[int]()
         for id in list(ids):
+            try:
+                if definition.record and not self._known.is_named(id, definition.record):
+                    others.add(id)
+                    continue
+            except NotReadable:
+                refused.add(id)
+                unknown.add(id)
+                continue
             try:
                 readable[id] = self._reading(definition, id)
             except NotReadable:
                 refused.add(id)
-        return Versions(readable, frozenset(refused))
+        return Versions(readable, *map(frozenset, (refused, unknown, others)))
 
     def _reading(self, definition: Definition, id: int) -> Reading | JsonReading:
         if definition.format is Format.JSON_SCHEMA:

@@ -4,8 +4,10 @@ Flows only count bad records (see `decode`), which costs next to nothing. When a
 the keeper reads that range of the topic again, picks the bad records and writes them to the
 quarantine together with its own position (group `mainstem.quarantine.<topic>`) in one
 transaction: however often a range is read, and however many flows read the stream, a bad record
-is kept exactly once. A crash before the transaction leaves the position where it was, and the next
-report of any flow of the stream, or its start, covers the gap.
+is kept exactly once. Where several streams have records of their own names in one topic, each has a
+position for the bad ones of its name, and they share the topic's for those without a name. A crash
+before the transaction leaves the position where it was, and the next report of any flow of the
+stream, or its start, covers the gap.
 """
 
 from __future__ import annotations
@@ -54,6 +56,29 @@ class Report:
     bad: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of a stream's bad records, with the keeper's position for them."""
+
+    where: str
+    """A stream's own: where it reads is a topic or a pattern. Of a stream whose records have a name
+    it is also that."""
+    named: bool | None = None
+    """As `decode.bad_records` has it."""
+
+    @property
+    def group(self) -> str:
+        """The group that has the position."""
+        return group_of(f"quarantine.{self.where}")
+
+
+def parts_of(stream: Definition) -> tuple[Part, ...]:
+    """What the keeper looks through for a stream."""
+    if stream.record is None:
+        return (Part(stream.topic),)
+    return Part(f"{stream.topic}/{stream.record}", named=True), Part(stream.topic, named=False)
+
+
 class Keeper:
     """Takes reports from any thread; works in one thread of its own."""
 
@@ -71,9 +96,9 @@ class Keeper:
         self._clock = clock
         self._formats = formats
         self._waiting: queue.Queue[Callable[[], None] | None] = queue.Queue()
-        self._positions: dict[str, dict[str, dict[int, int]]] = {}
-        self._saved_at: dict[str, float] = {}
-        self._unsaved: set[str] = set()
+        self._positions: dict[Part, dict[str, dict[int, int]]] = {}
+        self._saved_at: dict[Part, float] = {}
+        self._unsaved: set[Part] = set()
         self._kept: dict[str, int] = {}
         self._thread = threading.Thread(target=self._work, name="quarantine", daemon=True)
 
@@ -96,7 +121,7 @@ class Keeper:
 
         A topic may have been dropped, and a new one of the same name begins from nothing.
         """
-        self._waiting.put(partial(self._forget, stream.topic))
+        self._waiting.put(partial(self._forget, stream))
 
     def kept(self, stream: str) -> int:
         """Records of the stream that were put into quarantine since the engine started."""
@@ -105,8 +130,8 @@ class Keeper:
     def _work(self) -> None:
         while (work := self._waiting.get()) is not None:
             self._try(work)
-        for where in list(self._unsaved):
-            self._try(partial(self._save, where))
+        for part in list(self._unsaved):
+            self._try(partial(self._save, part))
 
     @staticmethod
     def _try(work: Callable[[], None]) -> None:
@@ -116,8 +141,11 @@ class Keeper:
             _LOG.warning("quarantine: %s", short(error))
 
     def _handle(self, report: Report) -> None:
-        where = report.stream.topic
-        position = self._position(report)
+        for part in parts_of(report.stream):
+            self._look_through(report, part)
+
+    def _look_through(self, report: Report, part: Part) -> None:
+        position = self._position(report, part)
         ahead = {
             topic: {p: o for p, o in end.items() if o > position[topic].get(p, 0)}
             for topic, end in report.end.items()
@@ -135,44 +163,49 @@ class Keeper:
         )
         if report.bad == 0 and covered:
             position.update(end)
-            self._unsaved.add(where)
-            if self._clock.now() - self._saved_at.get(where, 0.0) >= _SAVE_EVERY_SECONDS:
-                self._save(where)
+            self._unsaved.add(part)
+            if self._clock.now() - self._saved_at.get(part, 0.0) >= _SAVE_EVERY_SECONDS:
+                self._save(part)
             return
         there = self._admin.all_end_offsets(end)
         for topic in [t for t in end if _beyond(end[t], there.get(t, {}))]:
             # gone, or made again: what was reported is no more, and the next report begins anew
             del position[topic], start[topic], end[topic]
         if end:
-            self._keep(report.stream, start, end)
+            self._keep(report.stream, part, start, end)
             position.update(end)
-            self._unsaved.discard(where)
+            self._unsaved.discard(part)
 
     def _keep(
-        self, stream: Definition, start: Mapping[str, Offsets], end: Mapping[str, Offsets]
+        self,
+        stream: Definition,
+        part: Part,
+        start: Mapping[str, Offsets],
+        end: Mapping[str, Offsets],
     ) -> None:
         session = self._spark.newSession()
-        rows = read_bad(session, stream, self._connection, self._formats, start, end)
+        rows = read_bad(
+            session, stream, self._connection, self._formats, start, end, named=part.named
+        )
         parts = (stream, self._clock, self._formats)
         bad = (_outgoing(row, *parts) for row in rows.toLocalIterator())
-        producer = TransactionalProducer(self._connection, _group(stream.topic))
+        producer = TransactionalProducer(self._connection, part.group)
         try:
             with producer.transaction() as transaction:
                 # one transaction for the whole range: the position moves only when all are kept
                 for chunk in _chunks(bad):
                     transaction.send(QUARANTINE_TOPIC, chunk)
                     self._kept[stream.name] = self._kept.get(stream.name, 0) + len(chunk)
-                transaction.offsets(_group(stream.topic), end)
+                transaction.offsets(part.group, end)
         finally:
             producer.close()
 
-    def _position(self, report: Report) -> dict[str, dict[int, int]]:
+    def _position(self, report: Report, part: Part) -> dict[str, dict[int, int]]:
         """Where the keeper is in the report's topics that are there, from the log if need be."""
-        where = report.stream.topic
-        if where not in self._positions:
+        if part not in self._positions:
             # ends what a keeper that crashed left open: its position is final after this
-            TransactionalProducer(self._connection, _group(where)).close()
-        known = self._positions.setdefault(where, {})
+            TransactionalProducer(self._connection, part.group).close()
+        known = self._positions.setdefault(part, {})
         for topic in report.start.keys() - report.end.keys():
             known.pop(topic, None)  # deleted; one of the same name begins from nothing
         new = [topic for topic in report.end if topic not in known or topic not in report.start]
@@ -183,7 +216,7 @@ class Keeper:
             if begin is None or end is None:
                 known.pop(topic, None)
                 continue
-            saved = self._admin.group_offsets(_group(where), topic)
+            saved = self._admin.group_offsets(part.group, topic)
             # outside of what the topic holds: records aged out, or the topic was made anew
             known[topic] = {
                 p: saved[p] if p in saved and first <= saved[p] <= end.get(p, 0) else first
@@ -191,23 +224,19 @@ class Keeper:
             }
         return known
 
-    def _save(self, where: str) -> None:
-        self._saved_at[where] = self._clock.now()
-        self._admin.commit_offsets(_group(where), self._positions[where])
-        self._unsaved.discard(where)
+    def _save(self, part: Part) -> None:
+        self._saved_at[part] = self._clock.now()
+        self._admin.commit_offsets(part.group, self._positions[part])
+        self._unsaved.discard(part)
 
-    def _forget(self, where: str) -> None:
-        self._positions.pop(where, None)
-        self._unsaved.discard(where)
+    def _forget(self, stream: Definition) -> None:
+        for part in parts_of(stream):
+            self._positions.pop(part, None)
+            self._unsaved.discard(part)
 
 
 def _beyond(offsets: Offsets, ends: Offsets) -> bool:
     return any(offset > ends.get(partition, 0) for partition, offset in offsets.items())
-
-
-def _group(where: str) -> str:
-    """A stream's own: where it reads is a topic or a pattern, and no other stream has that."""
-    return group_of(f"quarantine.{where}")
 
 
 def _chunks(records: Iterator[Outgoing]) -> Iterator[list[Outgoing]]:

@@ -6,11 +6,12 @@ Both are expressions over Kafka's column `value`, for any plan. What is bad is k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.pandas.functions import arrow_udf
@@ -56,6 +57,25 @@ def schema_of(columns: Sequence[Column]) -> StructType:
     for column in columns:
         schema = schema.add(column.name, DataType.fromDDL(column.type))
     return schema
+
+
+def own_records(records: DataFrame, definition: Definition, versions: Versions) -> DataFrame:
+    """Those records, in Kafka's columns, that are the definition's, bad ones among them.
+
+    With a name, those of other names are left out; and what has no value has no name, either.
+    """
+    if definition.record is None:
+        return records
+    own = records.filter(F.col("value").isNotNull())
+    return own.filter(~F.expr(_HEADER).isin(_headers(versions.others))) if versions.others else own
+
+
+def is_nameless(versions: Versions) -> SparkColumn:
+    """True for a record of which no schema says what it is called."""
+    framed = F.expr(_FRAMED)
+    if versions.unknown:
+        framed = framed & ~F.expr(_HEADER).isin(_headers(versions.unknown))
+    return ~framed
 
 
 def row_of(definition: Definition, versions: Versions) -> SparkColumn:
@@ -175,7 +195,7 @@ def _corrupt_if(bad: SparkColumn, definition: Definition, versions: Versions) ->
 
     Whoever runs the plan asks the registry then, and runs the batch again with a plan that knows.
     """
-    known = [_bytes(wire.header(id)) for id in sorted({*versions.readable, *versions.refused})]
+    known = _headers({*versions.readable, *versions.refused})
     new = F.expr(_FRAMED)
     if known:
         new = new & ~F.expr(_HEADER).isin(known)
@@ -188,6 +208,10 @@ def _corrupt_if(bad: SparkColumn, definition: Definition, versions: Versions) ->
     complaint = F.raise_error(F.concat(F.lit(MARK), document, F.lit(MARK))).cast("string")
     bad = F.col("value").isNotNull() & bad
     return F.when(bad, F.when(new, complaint).otherwise(F.lit("")))
+
+
+def _headers(ids: Iterable[int]) -> list[SparkColumn]:
+    return [_bytes(wire.header(id)) for id in sorted(ids)]
 
 
 def _bytes(data: bytes) -> SparkColumn:

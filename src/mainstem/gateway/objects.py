@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mainstem.catalog.entry import Entry
+from mainstem.definitions.model import Definition
+from mainstem.schemas.known import subject_of
 from mainstem.vocabulary import METADATA_COLUMNS
 
 
@@ -19,6 +21,8 @@ def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
         "wildcard": definition.pattern is not None,
         "derived": definition.derived,
         "format": definition.format.value,
+        "record": definition.record,
+        "subject": _subject(definition),
         "key": list(definition.key),
         "columns": [{"name": c.name, "type": c.type} for c in definition.columns],
         "metadata_columns": [] if definition.kind.value == "table" else list(METADATA_COLUMNS),
@@ -40,3 +44,9 @@ def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
         "file": definition.location.file,
         "line": definition.location.line,
     }
+
+
+def _subject(definition: Definition) -> str | None:
+    """Where the registry has the schemas of its values, if they have one."""
+    known = definition.format.registered and definition.pattern is None
+    return subject_of(definition) if known else None

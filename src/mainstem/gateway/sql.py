@@ -252,6 +252,9 @@ class Statements:
         answer = _rows(("column", "type", "key"), rows)
         if entry.definition.pattern is not None:
             answer["note"] = self._matched(entry.definition)
+        if entry.definition.record is not None:
+            own = f"has the records {entry.definition.record} only"
+            answer["note"] = f"{answer['note']}; {own}" if "note" in answer else own
         return answer
 
     def _matched(self, wildcard: Definition) -> str:

@@ -33,6 +33,10 @@ class NotDecoded(ValueError):
     """A value that does not hold what its format says; the text says why."""
 
 
+class OtherRecord(ValueError):
+    """A value that another name has in its schema than the definition's records have."""
+
+
 class Codec:
     """Decodes and encodes values. Registry errors pass through: they say nothing of a value."""
 
@@ -41,10 +45,13 @@ class Codec:
         self._rows: dict[tuple[int, tuple[Column, ...]], Callable[[bytes], str]] = {}
 
     def text(self, definition: Definition, value: bytes) -> bytes:
-        """The value as a JSON object of the definition's columns; raises NotDecoded.
+        """The value as a JSON object of the definition's columns; NotDecoded, OtherRecord.
 
         A column may be missing there. What is JSON already is not looked into.
         """
+        if definition.record is not None and not self.is_own(definition, value):
+            message = f"its schema is not of a record {definition.record}"
+            raise OtherRecord(message)
         match definition.format:
             case Format.JSON:
                 return value
@@ -62,6 +69,14 @@ class Codec:
                 text = column.type == "string"
                 plain = _decoded(value) if text else base64.b64encode(value).decode()
                 return json.dumps({column.name: plain}).encode()
+
+    def is_own(self, definition: Definition, value: bytes) -> bool:
+        """False when another name stands in the value's schema; NotDecoded when none can."""
+        try:
+            id = wire.schema_id(value)
+            return definition.record is None or self._known.is_named(id, definition.record)
+        except (wire.NotFramed, NotReadable) as error:
+            raise NotDecoded(str(error)) from None
 
     def value(self, definition: Definition, fields: Mapping[str, str]) -> bytes:
         """The value of a row, whose fields come as JSON text that fits their columns."""

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from mainstem.definitions.formats import record_name
 from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields, type_parts
 from mainstem.schemas.model import Schema, SchemaType
@@ -29,7 +30,8 @@ _NOT_FINITE = {"enum": ["NaN", "Infinity", "-Infinity"]}
 
 def value_schema(definition: Definition) -> Schema:
     """The schema of a definition's values: every column may be absent or null."""
-    document = {"$schema": _DRAFT, "title": definition.name, **_object(definition.value_columns)}
+    title = record_name(definition)
+    document = {"$schema": _DRAFT, "title": title, **_object(definition.value_columns)}
     return Schema(SchemaType.JSON, json.dumps(document, separators=(",", ":")))
 
 

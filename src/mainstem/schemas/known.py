@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mainstem.definitions.model import Definition, Format
+from mainstem.definitions.formats import record_name
+from mainstem.definitions.model import Definition, Format, SubjectStrategy
 from mainstem.errors import MainstemError
 from mainstem.schemas import avro_columns, json_columns
 from mainstem.schemas.avro_model import AvroType
@@ -14,6 +15,8 @@ from mainstem.schemas.avro_read import NotReadable
 from mainstem.schemas.json_parse import parse_json_schema
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.model import Reference, Schema, SchemaType
+from mainstem.schemas.parse import parse
+from mainstem.schemas.record_names import record_names
 from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import BACKFILL_PREFIX
 
@@ -28,11 +31,18 @@ def own_schema(definition: Definition) -> Schema:
     return avro_columns.value_schema(definition)
 
 
-def subject_of(topic: str) -> str:
-    """The subject of a topic's values; what a backfill computes for a topic is of the same kind."""
+def subject_of(definition: Definition) -> str:
+    """The subject of a definition's values; what a backfill computes for it is of the same kind."""
+    topic = definition.topic
     if topic.startswith(BACKFILL_PREFIX):
         topic = topic.removeprefix(BACKFILL_PREFIX).rpartition(".")[0]
-    return f"{topic}-value"
+    match definition.subject_strategy:
+        case SubjectStrategy.TOPIC_NAME:
+            return f"{topic}-value"
+        case SubjectStrategy.RECORD_NAME:
+            return record_name(definition)
+        case SubjectStrategy.TOPIC_RECORD_NAME:
+            return f"{topic}-{record_name(definition)}"
 
 
 @contextmanager
@@ -57,6 +67,7 @@ class KnownSchemas:
         self._registry = registry
         self._avro: dict[int, AvroType] = {}
         self._json: dict[int, JsonReading] = {}
+        self._names: dict[int, frozenset[str]] = {}
         self._ids: dict[tuple[str, int], int] = {}
         """By subject and version, which stays what it is even when it is deleted."""
         self._written: dict[tuple[str, Schema], int] = {}
@@ -88,6 +99,14 @@ class KnownSchemas:
                 self._json[id] = JsonReading(schema, tuple(referred.items()))
         return self._json[id]
 
+    def is_named(self, id: int, record: str) -> bool:
+        """True when records with that id may be of that name; raises NotReadable as above."""
+        if id not in self._names:
+            with _judged(id):
+                parsed = parse(self._registry.by_id(id), self._registry.resolve)
+                self._names[id] = record_names(parsed)
+        return record in self._names[id]
+
     def _schema(self, id: int, wanted: SchemaType) -> Schema:
         schema = self._registry.by_id(id)
         if schema.type is not wanted:
@@ -95,9 +114,9 @@ class KnownSchemas:
             raise NotReadable(message)
         return schema
 
-    def ids_of(self, topic: str) -> list[int]:
-        """The ids of all versions that are registered for a topic."""
-        subject = subject_of(topic)
+    def ids_of(self, definition: Definition) -> list[int]:
+        """The ids of all versions that are registered for a definition's values."""
+        subject = subject_of(definition)
         for version in self._versions_of(subject):
             if (subject, version) not in self._ids:
                 self._ids[subject, version] = self._registry.version(subject, version).id
@@ -113,7 +132,7 @@ class KnownSchemas:
 
     def id_for(self, definition: Definition) -> int:
         """The id that the definition's own records carry; registers their schema if need be."""
-        subject, schema = subject_of(definition.topic), own_schema(definition)
+        subject, schema = subject_of(definition), own_schema(definition)
         if (subject, schema) not in self._written:
             registered = self._registry.register(subject, schema)
             self._written[subject, schema] = registered.id

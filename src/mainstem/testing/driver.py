@@ -301,7 +301,7 @@ class Driver:
     def pairs(self, name: str) -> list[Pair]:
         """Keys and values of what the object holds now."""
         definition = self.entry(name).definition
-        records = self.records(definition.topic)
+        records = self._own_records(definition)
         if definition.kind is Kind.TABLE:
             records = list({r.key: r for r in records}.values())
         return [(r.key, r.value) for r in records if r.value is not None]
@@ -319,8 +319,15 @@ class Driver:
 
     def keys(self, name: str) -> list[str | None]:
         """The keys of all records of the object, as they are in the log."""
-        records = self.records(self.entry(name).definition.topic)
+        records = self._own_records(self.entry(name).definition)
         return [None if r.key is None else r.key.decode() for r in records]
+
+    def _own_records(self, definition: Definition) -> list[Record]:
+        """The records of the object's topic, without those of other names."""
+        records = self.records(definition.topic)
+        if definition.record is None:
+            return records
+        return [r for r in records if r.value and self.codec.is_own(definition, r.value)]
 
     def records(self, topic: str) -> list[Record]:
         """All committed records of a topic, partition by partition."""

@@ -31,7 +31,7 @@ from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import Reader
-from mainstem.schemas.codec import Codec, NotDecoded
+from mainstem.schemas.codec import Codec, NotDecoded, OtherRecord
 from mainstem.views.changes import Change, Evaluated, Evaluation, Selection
 from mainstem.views.readers import AsyncConnection, Readers, translate
 from mainstem.views.times import iso_utc
@@ -359,25 +359,31 @@ class _Run:
         return self._offsets.setdefault(topic, {})
 
     async def _changes(self, records: list[Record]) -> Iterator[Event]:
-        texts = records
+        texts, bad = records, 0
         if self._definition.format is not Format.JSON:
-            texts = await self._push._in_thread(self._texts, records)
+            texts, bad = await self._push._in_thread(self._texts, records)
         evaluated = await self._evaluation.changes(self._push._readers, self._names, texts)
-        self._skipped += evaluated.skipped + len(records) - len(texts)
+        self._skipped += evaluated.skipped + bad
         return self._told(evaluated)
 
-    def _texts(self, records: list[Record]) -> list[Record]:
-        """The records with values as JSON, without those that cannot be read."""
-        made = []
+    def _texts(self, records: list[Record]) -> tuple[list[Record], int]:
+        """The records with values as JSON; and how many there were that cannot be read."""
+        made, bad = [], 0
+        named = self._definition.record is not None
         for record in records:
             text = record.value
+            if text is None and named:  # nothing says whose it is
+                continue
             if text is not None:
                 try:
                     text = self._push._codec.text(self._definition, text)
                 except NotDecoded:
+                    bad += 1
+                    continue
+                except OtherRecord:
                     continue
             made.append(replace(record, value=text))
-        return made
+        return made, bad
 
     def _told(self, evaluated: Evaluated) -> Iterator[Event]:
         for record, change in evaluated.changes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +15,7 @@ from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.avro_columns import value_schema
-from mainstem.schemas.codec import Codec, NotDecoded
+from mainstem.schemas.codec import Codec, NotDecoded, OtherRecord
 from mainstem.schemas.known import KnownSchemas, subject_of
 from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.testing.registry import MemoryRegistry, written_by
@@ -113,7 +114,7 @@ def test_bad_avro_says_why(codec: Codec, value: bytes, words: str) -> None:
 
 def test_an_array_without_end_ends(codec: Codec, registry: MemoryRegistry) -> None:
     orders = definition(Format.AVRO, {"a": "array<int>"})
-    id = registry.register(subject_of("t"), value_schema(orders)).id
+    id = registry.register(subject_of(orders), value_schema(orders)).id
     endless = wire.header(id) + b"\2" + b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f" + b"\0" * 20
     with pytest.raises(NotDecoded):
         codec.text(orders, endless)
@@ -251,3 +252,22 @@ def test_a_json_schema_with_references(codec: Codec, registry: MemoryRegistry) -
     assert codec.text(orders, good) == good[5:]
     with pytest.raises(NotDecoded, match="/name"):
         codec.text(orders, wire.header(id) + b'{"name": "anna"}')
+
+
+def test_only_records_of_its_name_are_a_definitions_own(
+    codec: Codec, registry: MemoryRegistry
+) -> None:
+    placed = replace(definition(Format.AVRO, {"id": "int"}), record="shop.Placed")
+    title = "Order paid"
+    paid = replace(definition(Format.JSON_SCHEMA, {"id": "int"}), name="p", record=title)
+    one, two = codec.value(placed, {"id": "1"}), codec.value(paid, {"id": "2"})
+    assert json.loads(codec.text(placed, one)) == {"id": 1}
+    assert json.loads(codec.text(paid, two)) == {"id": 2}
+    for mine, other in ((placed, two), (paid, one)):
+        with pytest.raises(OtherRecord):
+            codec.text(mine, other)
+        for bad in (b"", b"{}", wire.header(99) + b"x"):
+            with pytest.raises(NotDecoded):
+                codec.text(mine, bad)
+    assert json.loads(registry.by_id(1).text)["name"] == "shop.Placed"
+    assert json.loads(registry.by_id(2).text)["title"] == title
