@@ -6,12 +6,15 @@ import re
 
 from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.errors import MainstemError
+from mainstem.vocabulary import Column
 
 _NESTED = ("array<", "map<", "struct<")
 _SHORT_NUMBERS = re.compile(r"\b(tinyint|smallint)\b")
 _MAP_KEY = re.compile(r"map<(?!string,)")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
-_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PROTOBUF_KEY = re.compile(r"map<(?!(?:string|int|bigint|boolean),)")
+_LIST_IN_LIST = re.compile(r"(?:array<|map<\w+,)(?:array|map)<")
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def record_name(definition: Definition) -> str:
@@ -39,6 +42,8 @@ def check_format(definition: Definition) -> None:
             _check_csv(definition)
         case Format.AVRO:
             _check_avro(definition)
+        case Format.PROTOBUF:
+            _check_protobuf(definition)
 
 
 def check_format_of_changes(definition: Definition) -> None:
@@ -74,10 +79,38 @@ def _check_avro(definition: Definition) -> None:
             raise _refused(definition, what, "In Avro the keys of a map are STRING: use that.")
         if "variant" in column.type:
             raise _refused(definition, what, "Make a STRING of it with to_json.")
-        for name in _names(column.name, column.type):
-            if not _AVRO_NAME.fullmatch(name):
-                advice = "Avro's names are made of letters, digits and _: choose another."
-                raise _refused(definition, f'the name "{name}"', advice)
+        _check_names(definition, column, "Avro")
+
+
+def _check_protobuf(definition: Definition) -> None:
+    seen: dict[str, str] = {}
+    for column in definition.value_columns:
+        what = f'column "{column.name}" ({column.type})'
+        if _SHORT_NUMBERS.search(column.type):
+            raise _refused(definition, what, "Protobuf's smallest number is an INT: use that.")
+        if "timestamp_ntz" in column.type:
+            raise _refused(definition, what, "Protobuf's times have a zone: use a TIMESTAMP.")
+        if "variant" in column.type:
+            raise _refused(definition, what, "Make a STRING of it with to_json.")
+        if _PROTOBUF_KEY.search(column.type):
+            advice = "In Protobuf the keys of a map are STRING, INT, BIGINT or BOOLEAN."
+            raise _refused(definition, what, advice)
+        if _LIST_IN_LIST.search(column.type):
+            advice = "Protobuf has no lists of lists: put a STRUCT between them."
+            raise _refused(definition, what, advice)
+        _check_names(definition, column, "Protobuf")
+        alike = column.name.replace("_", "").lower()
+        if alike in seen:
+            advice = "Protobuf's JSON takes them for the same name: choose another."
+            raise _refused(definition, f'"{column.name}" beside "{seen[alike]}"', advice)
+        seen[alike] = column.name
+
+
+def _check_names(definition: Definition, column: Column, whose: str) -> None:
+    for name in _names(column.name, column.type):
+        if not _PLAIN_NAME.fullmatch(name):
+            advice = f"{whose}'s names are made of letters, digits and _: choose another."
+            raise _refused(definition, f'the name "{name}"', advice)
 
 
 def _names(column: str, type_: str) -> list[str]:

@@ -35,6 +35,8 @@ class Format(StrEnum):
     """With a schema of the registry, whose id stands before the value."""
     JSON_SCHEMA = "json_schema"
     """JSON behind the id of a schema of the registry, which has to let it through."""
+    PROTOBUF = "protobuf"
+    """With a schema of the registry, whose id and the message's place in it stand before it."""
     CSV = "csv"
     RAW = "raw"
     """The value is the only column, a text or bytes."""
@@ -42,7 +44,7 @@ class Format(StrEnum):
     @property
     def registered(self) -> bool:
         """True when a schema of the registry says what a value holds."""
-        return self in (Format.AVRO, Format.JSON_SCHEMA)
+        return self in (Format.AVRO, Format.JSON_SCHEMA, Format.PROTOBUF)
 
 
 class SubjectStrategy(StrEnum):

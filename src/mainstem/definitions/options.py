@@ -24,7 +24,6 @@ _SHORT = {"ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "d":
 _INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([A-Za-z]+)\s*")
 
 _RECORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-_LATER = ("protobuf",)
 _NO_DELIMITER = "\"'\\\r\n\0 .-+:"
 """Quotes, ends of lines, and what numbers and times are written with."""
 _DECLARED = {"format", "delimiter", "key", "comment", "subject_strategy"}
@@ -203,14 +202,6 @@ def _format(source: Source, option: Option) -> Format:
     known = [known.value for known in Format]
     if (value := option.value.lower()) in known:
         return Format(value)
-    if value in _LATER:
-        raise source.error(
-            "NOT_SUPPORTED",
-            option.value_at,
-            what=f"the format {value}",
-            where="a definition",
-            advice=f"Use one of {', '.join(known)}.",
-        )
     problem = f"the format does not exist.{did_you_mean(value, known)}"
     raise invalid(source, "format", option, problem, f"Use one of {', '.join(known)}.")
 

@@ -25,8 +25,8 @@ from mainstem.engine.times import event_time_type, expression, metadata_read, mi
 from mainstem.engine.values import (
     CORRUPT,
     ROW,
+    begins,
     corrupt_of,
-    is_nameless,
     own_records,
     row_of,
     schema_of,
@@ -249,8 +249,8 @@ def bad_records(
     """
     versions = formats.of_records(raw, definition)
     if named is not None:
-        nameless = is_nameless(versions)
-        raw = raw.filter(~nameless if named else nameless)
+        mine = begins(versions.named)
+        raw = raw.filter(mine if named else ~mine)
     parsed = _parse(raw, definition, versions, (), whole=True)
     parsed = parsed.filter(F.col(CORRUPT).isNotNull())
     return parsed.select(f"{RECORD}.*", F.col(_MISTAKEN).alias("mistaken"))

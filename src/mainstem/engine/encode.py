@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import to_avro
+from pyspark.sql.pandas.functions import arrow_udf
 
 from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.engine.formats import Formats
+from mainstem.engine.protobuf_rows import message_values
 from mainstem.schemas.csv_rows import COMMA
 from mainstem.schemas.csv_text import QUOTE
 from mainstem.vocabulary import HIDDEN_PREFIX
+
+_arrow_udf: Any = arrow_udf
+"""PySpark's own type hints do not know all of its forms."""
 
 JSON_OPTIONS = {
     "ignoreNullFields": "false",
@@ -56,6 +65,20 @@ def _value(row: SparkColumn, definition: Definition, formats: Formats) -> SparkC
             written = formats.written(definition)
             header = F.lit(bytearray(written.header))
             return F.concat(header, to_avro(row, written.schema))
+        case Format.PROTOBUF:
+            return _to_protobuf(row, definition, formats)
+
+
+def _to_protobuf(row: SparkColumn, definition: Definition, formats: Formats) -> SparkColumn:
+    reading, columns = formats.written_messages(definition), definition.value_columns
+    name = definition.name
+
+    # by the annotations Spark knows what it is
+    def write(rows: pa.Array) -> pa.Array:
+        return message_values(rows, reading, columns, name)
+
+    made: Callable[[SparkColumn], SparkColumn] = _arrow_udf(write, "binary")
+    return made(F.struct(*(row.getField(c.name).cast(c.type).alias(c.name) for c in columns)))
 
 
 def key_of(definition: Definition) -> SparkColumn:

@@ -21,9 +21,12 @@ from mainstem.schemas.avro_read import NotReadable, Reading, reading
 from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.known import KnownSchemas, own_schema
+from mainstem.schemas.protobuf_read import ProtobufReading
+from mainstem.schemas.record_names import beginnings
 from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import Column
 
+AnyReading = Reading | JsonReading | ProtobufReading
 NEW_ID = "SCHEMA_ID_NEW"
 _MOST_IDS = 10_000
 """Of one read: more ids than that are no schemas but noise, and met in several rounds."""
@@ -33,14 +36,13 @@ _MOST_IDS = 10_000
 class Versions:
     """The schemas that a plan knows, by id."""
 
-    readable: Mapping[int, Reading | JsonReading] = field(default_factory=dict)
+    readable: Mapping[int, AnyReading] = field(default_factory=dict)
     refused: frozenset[int] = frozenset()
     """Records of these are bad: there is no such schema, or it does not fit the columns."""
-    unknown: frozenset[int] = frozenset()
-    """Those of `refused` of which the registry has no schema, so that their records have no name;
-    told only where names count."""
-    others: frozenset[int] = frozenset()
-    """Records of these have another name than the definition's: they are none of its own."""
+    named: frozenset[bytes] = frozenset()
+    """Where names count: what values begin with that have the definition's name."""
+    others: frozenset[bytes] = frozenset()
+    """What values begin with that have another name: they are none of the definition's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,10 @@ class Formats:
         header = wire.header(self._known.id_for(definition))
         return Written(header, own_schema(definition).text)
 
+    def written_messages(self, definition: Definition) -> ProtobufReading:
+        """The same for Protobuf: the schema, whose first message they are."""
+        return self._known.protobuf(self._known.id_for(definition))
+
     def problem(self, definition: Definition, value: bytes) -> str:
         """What is wrong with a value that could not be decoded."""
         try:
@@ -103,26 +109,26 @@ class Formats:
         return "a field does not fit its column's type"
 
     def _versions(self, definition: Definition, ids: Iterable[int]) -> Versions:
-        readable: dict[int, Reading | JsonReading] = {}
-        refused, unknown, others = set[int](), set[int](), set[int]()
+        readable: dict[int, AnyReading] = {}
+        refused, others, named = set[int](), set[bytes](), set[bytes]()
         for id in list(ids):
             try:
-                if definition.record and not self._known.is_named(id, definition.record):
-                    others.add(id)
-                    continue
-            except NotReadable:
-                refused.add(id)
-                unknown.add(id)
-                continue
-            try:
+                if definition.record is not None:
+                    mine, its = beginnings(id, self._known.names(id), definition.record)
+                    named |= mine
+                    others |= its
+                    if not mine:
+                        continue
                 readable[id] = self._reading(definition, id)
             except NotReadable:
                 refused.add(id)
-        return Versions(readable, *map(frozenset, (refused, unknown, others)))
+        return Versions(readable, frozenset(refused), frozenset(named), frozenset(others))
 
-    def _reading(self, definition: Definition, id: int) -> Reading | JsonReading:
+    def _reading(self, definition: Definition, id: int) -> AnyReading:
         if definition.format is Format.JSON_SCHEMA:
             return self._known.json(id)
+        if definition.format is Format.PROTOBUF:
+            return self._known.protobuf(id)
         columns = definition.value_columns
         if (id, columns) not in self._readings:
             self._readings[id, columns] = reading(self._known.avro(id), columns)

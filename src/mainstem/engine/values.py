@@ -7,6 +7,7 @@ Both are expressions over Kafka's column `value`, for any plan. What is bad is k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -19,12 +20,14 @@ from pyspark.sql.types import DataType, StringType, StructType
 
 from mainstem.definitions.model import Definition, Format
 from mainstem.engine.formats import NEW_ID, Versions
+from mainstem.engine.protobuf_rows import message_rows
 from mainstem.engine.spark_errors import MARK
 from mainstem.schemas import wire
 from mainstem.schemas.avro_read import READ, Reading
 from mainstem.schemas.csv_rows import COMMA
 from mainstem.schemas.csv_text import QUOTE
 from mainstem.schemas.json_values import JsonReading, checker
+from mainstem.schemas.protobuf_read import ProtobufReading
 from mainstem.vocabulary import Column
 
 ROW = "_row"
@@ -66,16 +69,17 @@ def own_records(records: DataFrame, definition: Definition, versions: Versions) 
     """
     if definition.record is None:
         return records
-    own = records.filter(F.col("value").isNotNull())
-    return own.filter(~F.expr(_HEADER).isin(_headers(versions.others))) if versions.others else own
+    return records.filter(F.col("value").isNotNull()).filter(~begins(versions.others))
 
 
-def is_nameless(versions: Versions) -> SparkColumn:
-    """True for a record of which no schema says what it is called."""
-    framed = F.expr(_FRAMED)
-    if versions.unknown:
-        framed = framed & ~F.expr(_HEADER).isin(_headers(versions.unknown))
-    return ~framed
+def begins(beginnings: Iterable[bytes]) -> SparkColumn:
+    """True for a value that begins with one of these."""
+    found = F.lit(False)
+    by_length = sorted(beginnings, key=len)
+    for length, alike in groupby(by_length, len):
+        begin = F.substring(F.col("value"), 1, length)
+        found = found | begin.isin([_bytes(each) for each in sorted(alike)])
+    return found
 
 
 def row_of(definition: Definition, versions: Versions) -> SparkColumn:
@@ -93,6 +97,8 @@ def row_of(definition: Definition, versions: Versions) -> SparkColumn:
             row = F.struct(F.col("value").cast(column.type).alias(column.name))
         case Format.AVRO:
             row = _from_avro(definition, versions)
+        case Format.PROTOBUF:
+            row = _from_protobuf(columns, versions)
     return row.alias(ROW)
 
 
@@ -113,7 +119,7 @@ def corrupt_of(definition: Definition, versions: Versions) -> SparkColumn:
             row = F.col(ROW)
             bad = row.isNull() | row.getField(CORRUPT).isNotNull()
             corrupt = _corrupt_if(bad, definition, versions)
-        case Format.AVRO:
+        case Format.AVRO | Format.PROTOBUF:
             corrupt = _corrupt_if(F.col(ROW).getField(READ).isNull(), definition, versions)
     return corrupt.alias(CORRUPT)
 
@@ -178,7 +184,7 @@ def _from_avro(definition: Definition, versions: Versions) -> SparkColumn:
 
     The cast takes what only differs in width, field by field; it asks for the decoded row once.
     """
-    kind = schema_of(definition.value_columns).add(READ, "boolean")
+    kind = _with_mark(definition.value_columns)
     row: SparkColumn | None = None
     for id in sorted(versions.readable, reverse=True):  # the newest is what most records have
         reading = versions.readable[id]
@@ -190,12 +196,28 @@ def _from_avro(definition: Definition, versions: Versions) -> SparkColumn:
     return F.lit(None).cast(kind) if row is None else row
 
 
+def _from_protobuf(columns: tuple[Column, ...], versions: Versions) -> SparkColumn:
+    """Each record by the schema, and the message of it, that it was written with."""
+    known = {id: r for id, r in versions.readable.items() if isinstance(r, ProtobufReading)}
+
+    # by the annotations Spark knows what it is
+    def read(values: pa.Array) -> pa.Array:
+        return message_rows(values, known, columns)
+
+    made: Callable[[SparkColumn], SparkColumn] = _arrow_udf(read, _with_mark(columns))
+    return made(F.col("value"))
+
+
+def _with_mark(columns: Sequence[Column]) -> StructType:
+    return schema_of(columns).add(READ, "boolean")
+
+
 def _corrupt_if(bad: SparkColumn, definition: Definition, versions: Versions) -> SparkColumn:
     """A record whose schema the plan does not know fails the batch: nobody may pass it over.
 
     Whoever runs the plan asks the registry then, and runs the batch again with a plan that knows.
     """
-    known = _headers({*versions.readable, *versions.refused})
+    known = [_bytes(wire.header(id)) for id in sorted({*versions.readable, *versions.refused})]
     new = F.expr(_FRAMED)
     if known:
         new = new & ~F.expr(_HEADER).isin(known)
@@ -208,10 +230,6 @@ def _corrupt_if(bad: SparkColumn, definition: Definition, versions: Versions) ->
     complaint = F.raise_error(F.concat(F.lit(MARK), document, F.lit(MARK))).cast("string")
     bad = F.col("value").isNotNull() & bad
     return F.when(bad, F.when(new, complaint).otherwise(F.lit("")))
-
-
-def _headers(ids: Iterable[int]) -> list[SparkColumn]:
-    return [_bytes(wire.header(id)) for id in sorted(ids)]
 
 
 def _bytes(data: bytes) -> SparkColumn:

@@ -19,6 +19,7 @@ from mainstem.definitions.types import struct_fields
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.log.producer import Outgoing
 from mainstem.schemas.codec import Codec
+from mainstem.schemas.protobuf_write import NotWritable
 
 _RANGES = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
@@ -84,7 +85,11 @@ def _outgoing(definition: Definition, record: Any, codec: Codec) -> Outgoing:
         raise _Misfit("value", "its only column needs a value")
     key = record.get("key")
     data = _given_key(key) if key is not None else _key_of(definition, value, fields)
-    return Outgoing(data, codec.value(definition, fields), timestamp=timestamp)
+    try:
+        return Outgoing(data, codec.value(definition, fields), timestamp=timestamp)
+    except NotWritable as error:
+        path, _, problem = str(error).partition(": ")
+        raise _Misfit(f"value.{path}", problem) from None
 
 
 def _fields(definition: Definition, value: dict[str, Any]) -> dict[str, str]:

@@ -23,6 +23,10 @@ from mainstem.schemas.avro_values import row_maker
 from mainstem.schemas.csv_text import BadLine
 from mainstem.schemas.json_values import checker
 from mainstem.schemas.known import KnownSchemas
+from mainstem.schemas.model import SchemaType
+from mainstem.schemas.protobuf_codec import natural_text, protobuf_bytes, protobuf_text
+from mainstem.schemas.protobuf_read import BadMessage
+from mainstem.schemas.record_names import is_named
 from mainstem.vocabulary import Column
 
 _LONGEST_PROBLEM = 200
@@ -59,6 +63,8 @@ class Codec:
                 return self._avro(value, definition.value_columns).encode()
             case Format.JSON_SCHEMA:
                 return self._json(value)
+            case Format.PROTOBUF:
+                return self._protobuf(value, definition.value_columns).encode()
             case Format.CSV:
                 try:
                     return csv_rows.row_text(definition, _decoded(value)).encode()
@@ -73,13 +79,17 @@ class Codec:
     def is_own(self, definition: Definition, value: bytes) -> bool:
         """False when another name stands in the value's schema; NotDecoded when none can."""
         try:
-            id = wire.schema_id(value)
-            return definition.record is None or self._known.is_named(id, definition.record)
+            return definition.record is None or is_named(
+                value, self._known.names(wire.schema_id(value)), definition.record
+            )
         except (wire.NotFramed, NotReadable) as error:
             raise NotDecoded(str(error)) from None
 
     def value(self, definition: Definition, fields: Mapping[str, str]) -> bytes:
-        """The value of a row, whose fields come as JSON text that fits their columns."""
+        """The value of a row, whose fields come as JSON text that fits their columns.
+
+        NotWritable where the format has no words for it.
+        """
         match definition.format:
             case Format.JSON:
                 return _object(fields)
@@ -88,6 +98,10 @@ class Codec:
             case Format.AVRO:
                 row = {name: _loaded(piece) for name, piece in fields.items()}
                 return wire.header(self._known.id_for(definition)) + avro_bytes(definition, row)
+            case Format.PROTOBUF:
+                row = {name: _loaded(piece) for name, piece in fields.items()}
+                reading = self._known.protobuf(self._known.id_for(definition))
+                return protobuf_bytes(reading, definition.value_columns, row)
             case Format.CSV:
                 return csv_rows.line_of(definition, fields).encode()
             case Format.RAW:
@@ -102,12 +116,15 @@ class Codec:
         """
         try:
             id = wire.schema_id(value)
-            try:
-                root = self._known.avro(id)
-            except NotReadable:  # it may be of the other type
-                return self._json(value).decode()
-            check_bounded(root)
-            return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
+            match self._known.type_of(id):
+                case SchemaType.JSON:
+                    return self._json(value).decode()
+                case SchemaType.PROTOBUF:
+                    return natural_text(value, self._known.protobuf(id))
+                case SchemaType.AVRO:
+                    root = self._known.avro(id)
+                    check_bounded(root)
+                    return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
         except (MainstemError, ValueError, OverflowError):
             return None
 
@@ -123,6 +140,12 @@ class Codec:
             message = f"it is not what schema {id} says: {problem}"
             raise NotDecoded(message)
         return text
+
+    def _protobuf(self, value: bytes, columns: tuple[Column, ...]) -> str:
+        try:
+            return protobuf_text(value, self._known.protobuf(wire.schema_id(value)), columns)
+        except (wire.NotFramed, NotReadable, BadMessage) as error:
+            raise NotDecoded(str(error)) from None
 
     def _avro(self, value: bytes, columns: tuple[Column, ...]) -> str:
         try:

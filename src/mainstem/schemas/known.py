@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from mainstem.definitions.formats import record_name
 from mainstem.definitions.model import Definition, Format, SubjectStrategy
 from mainstem.errors import MainstemError
-from mainstem.schemas import avro_columns, json_columns
+from mainstem.schemas import avro_columns, json_columns, protobuf_columns
 from mainstem.schemas.avro_model import AvroType
 from mainstem.schemas.avro_parse import parse_avro
 from mainstem.schemas.avro_read import NotReadable
@@ -16,6 +16,8 @@ from mainstem.schemas.json_parse import parse_json_schema
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.schemas.parse import parse
+from mainstem.schemas.protobuf_parse import ProtobufSchema, parse_protobuf
+from mainstem.schemas.protobuf_read import ProtobufReading, protobuf_reading
 from mainstem.schemas.record_names import record_names
 from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import BACKFILL_PREFIX
@@ -24,11 +26,20 @@ _NOT_THERE = ("SCHEMA_UNKNOWN", "SUBJECT_UNKNOWN", "SCHEMA_VERSION_UNKNOWN")
 _SPOILT = ("SCHEMA_MALFORMED", "SCHEMA_TOO_LARGE", "SCHEMA_REFERENCE_CIRCLE")
 
 
-def own_schema(definition: Definition) -> Schema:
-    """The schema that the definition's own records are written with."""
-    if definition.format is Format.JSON_SCHEMA:
-        return json_columns.value_schema(definition)
-    return avro_columns.value_schema(definition)
+def own_schema(definition: Definition, before: ProtobufSchema | None = None) -> Schema:
+    """The schema that the definition's own records are written with.
+
+    Protobuf keeps the numbers that fields had in the version before.
+    """
+    match definition.format:
+        case Format.JSON_SCHEMA:
+            return json_columns.value_schema(definition)
+        case Format.PROTOBUF:
+            message = None if before is None else before.first_message()
+            columns = definition.value_columns
+            return protobuf_columns.message_schema(record_name(definition), columns, message)
+        case _:
+            return avro_columns.value_schema(definition)
 
 
 def subject_of(definition: Definition) -> str:
@@ -67,10 +78,23 @@ class KnownSchemas:
         self._registry = registry
         self._avro: dict[int, AvroType] = {}
         self._json: dict[int, JsonReading] = {}
-        self._names: dict[int, frozenset[str]] = {}
+        self._names: dict[int, Mapping[str, tuple[int, ...]]] = {}
+        self._protobuf: dict[int, ProtobufReading] = {}
         self._ids: dict[tuple[str, int], int] = {}
         """By subject and version, which stays what it is even when it is deleted."""
-        self._written: dict[tuple[str, Schema], int] = {}
+        self._written: dict[tuple[object, ...], int] = {}
+
+    def type_of(self, id: int) -> SchemaType:
+        """Of which type the schema with that id is; raises NotReadable in the same way."""
+        for known, type_ in (
+            (self._avro, SchemaType.AVRO),
+            (self._json, SchemaType.JSON),
+            (self._protobuf, SchemaType.PROTOBUF),
+        ):
+            if id in known:
+                return type_
+        with _judged(id):
+            return self._registry.by_id(id).type
 
     def avro(self, id: int) -> AvroType:
         """The Avro type with that id.
@@ -99,13 +123,22 @@ class KnownSchemas:
                 self._json[id] = JsonReading(schema, tuple(referred.items()))
         return self._json[id]
 
-    def is_named(self, id: int, record: str) -> bool:
-        """True when records with that id may be of that name; raises NotReadable as above."""
+    def names(self, id: int) -> Mapping[str, tuple[int, ...]]:
+        """The names that records with that id have (`record_names`); NotReadable as above."""
         if id not in self._names:
             with _judged(id):
                 parsed = parse(self._registry.by_id(id), self._registry.resolve)
                 self._names[id] = record_names(parsed)
-        return record in self._names[id]
+        return self._names[id]
+
+    def protobuf(self, id: int) -> ProtobufReading:
+        """The Protobuf schema with that id; raises NotReadable in the same way."""
+        if id not in self._protobuf:
+            with _judged(id):
+                schema = self._schema(id, SchemaType.PROTOBUF)
+                parsed = parse_protobuf(schema, self._registry.resolve)
+                self._protobuf[id] = protobuf_reading(id, parsed)
+        return self._protobuf[id]
 
     def _schema(self, id: int, wanted: SchemaType) -> Schema:
         schema = self._registry.by_id(id)
@@ -132,8 +165,25 @@ class KnownSchemas:
 
     def id_for(self, definition: Definition) -> int:
         """The id that the definition's own records carry; registers their schema if need be."""
-        subject, schema = subject_of(definition), own_schema(definition)
-        if (subject, schema) not in self._written:
-            registered = self._registry.register(subject, schema)
-            self._written[subject, schema] = registered.id
-        return self._written[subject, schema]
+        subject = subject_of(definition)
+        parts = (record_name(definition), definition.format, definition.value_columns)
+        written = (subject, *parts)
+        if written not in self._written:
+            schema = own_schema(definition, self._before(subject, definition))
+            self._written[written] = self._registry.register(subject, schema).id
+        return self._written[written]
+
+    def _before(self, subject: str, definition: Definition) -> ProtobufSchema | None:
+        """The newest version for records of the definition's name, where the next is made of it."""
+        if definition.format is not Format.PROTOBUF:
+            return None
+        for version in reversed(self._versions_of(subject)):
+            found = self._registry.version(subject, version).schema
+            if found.type is SchemaType.PROTOBUF:
+                parsed = parse_protobuf(found, self._registry.resolve)
+                first = parsed.first_message()
+                if definition.record is None or (first and first.full_name == definition.record):
+                    return parsed
+            if definition.record is None:
+                break
+        return None

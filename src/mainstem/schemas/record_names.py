@@ -2,28 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
+from google.protobuf.descriptor import Descriptor
+
+from mainstem.schemas import wire
 from mainstem.schemas.avro_model import AvroType, Record, Union
 from mainstem.schemas.avro_parse import AvroSchema
 from mainstem.schemas.json_parse import JsonSchema
 from mainstem.schemas.parse import Parsed
-from mainstem.schemas.protobuf_parse import ProtobufSchema, all_messages
+from mainstem.schemas.protobuf_parse import ProtobufSchema
+
+Names = Mapping[str, tuple[int, ...]]
+"""Full names, each with the place of its message in a Protobuf file; with nothing in others."""
 
 
-def record_names(parsed: Parsed) -> frozenset[str]:
-    """The full names that records of a schema can have.
+def record_names(parsed: Parsed) -> Names:
+    """The names that records of a schema can have; none where the schema gives no name.
 
-    An Avro record's name, the title of a JSON Schema, the messages of a Protobuf file; none where
-    the schema gives no name.
+    An Avro record's name, the title of a JSON Schema, the messages of a Protobuf file.
     """
     match parsed:
         case AvroSchema():
-            return frozenset(_avro_names(parsed.root))
+            return dict.fromkeys(_avro_names(parsed.root), ())
         case JsonSchema():
             contents = parsed.root.contents
             title = contents.get("title") if isinstance(contents, dict) else None
-            return frozenset([title] if isinstance(title, str) else [])
+            return {title: ()} if isinstance(title, str) else {}
         case ProtobufSchema():
-            return frozenset(message.full_name for message in all_messages(parsed.descriptor))
+            return dict(_messages(list(parsed.descriptor.message_types_by_name.values()), ()))
+
+
+def is_named(value: bytes, names: Names, record: str) -> bool:
+    """True when a value that begins with a schema's id is of that name.
+
+    NotFramed when it is of a Protobuf schema, and of none of its messages.
+    """
+    if not any(names.values()):
+        return record in names
+    indexes, _ = wire.message_indexes(value)
+    if indexes not in names.values():
+        message = f"its schema has no message at {list(indexes)}"
+        raise wire.NotFramed(message)
+    return names.get(record) == indexes
+
+
+def beginnings(id: int, names: Names, record: str) -> tuple[set[bytes], set[bytes]]:
+    """What values with that id begin with: those of that name, and those of other names."""
+    found: tuple[set[bytes], set[bytes]] = (set(), set())
+    head = wire.header(id)
+    if record not in names or not names[record]:
+        found[record not in names].add(head)
+        return found
+    for name, indexes in names.items():
+        found[name != record].update(head + form for form in wire.index_forms(indexes))
+    return found
+
+
+def _messages(
+    messages: Sequence[Descriptor], place: tuple[int, ...]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for index, message in enumerate(messages):
+        if not message.GetOptions().map_entry:
+            here = (*place, index)
+            yield message.full_name, here
+            yield from _messages(list(message.nested_types), here)
 
 
 def _avro_names(root: AvroType) -> list[str]:

@@ -271,3 +271,35 @@ def test_only_records_of_its_name_are_a_definitions_own(
                 codec.text(mine, bad)
     assert json.loads(registry.by_id(1).text)["name"] == "shop.Placed"
     assert json.loads(registry.by_id(2).text)["title"] == title
+
+
+def test_messages_of_one_schema_have_names_of_their_own(
+    codec: Codec, registry: MemoryRegistry
+) -> None:
+    file = 'syntax = "proto3"; package x; message A { int32 id = 1; } message B { int32 id = 1; }'
+    id = registry.register("x", Schema(SchemaType.PROTOBUF, file)).id
+    a, b = (replace(definition(Format.PROTOBUF, {"id": "int"}), record=f"x.{n}") for n in "AB")
+    one, two = (wire.header(id) + form + b"\x08\x07" for form in (b"\0", b"\2\2"))
+    assert json.loads(codec.text(a, one)) == json.loads(codec.text(b, two)) == {"id": 7}
+    for mine, other in ((a, two), (b, one)):
+        with pytest.raises(OtherRecord):
+            codec.text(mine, other)
+        with pytest.raises(NotDecoded, match="message"):
+            codec.text(mine, wire.header(id) + b"\2\4")
+    written = codec.value(b, {"id": "8"})
+    assert json.loads(codec.text(b, written)) == {"id": 8}
+    text = registry.latest("t-value").schema.text
+    assert "package x;" in text
+    assert "message B {" in text
+
+
+def test_numbers_of_fields_are_those_of_the_same_record(
+    codec: Codec, registry: MemoryRegistry
+) -> None:
+    a = replace(definition(Format.PROTOBUF, {"x": "int", "y": "int"}), record="x.A")
+    b = replace(definition(Format.PROTOBUF, {"y": "int"}), record="x.B")
+    codec.value(a, {})
+    codec.value(b, {})
+    codec.value(replace(a, columns=a.columns[1:]), {})
+    assert "y = 1;" in registry.version("t-value", 2).schema.text
+    assert "y = 2;" in registry.latest("t-value").schema.text

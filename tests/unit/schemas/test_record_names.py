@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mainstem.cli.schema_files import no_references
+from mainstem.schemas import wire
 from mainstem.schemas.model import Schema, SchemaType
 from mainstem.schemas.parse import parse
 from mainstem.schemas.record_names import record_names
@@ -33,4 +36,10 @@ enum E { X = 0; }"""
 )
 def test_names(type_: str, text: str, names: set[str]) -> None:
     schema = Schema(SchemaType(type_), text)
-    assert record_names(parse(schema, no_references)) == names
+    assert record_names(parse(schema, no_references)).keys() == names
+
+
+@given(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=5).map(tuple))
+def test_places_of_messages(place: tuple[int, ...]) -> None:
+    for form in wire.index_forms(place):
+        assert wire.message_indexes(wire.header(1) + form + b"x") == (place, 5 + len(form))
