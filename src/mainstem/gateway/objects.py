@@ -23,6 +23,7 @@ def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
         "format": definition.format.value,
         "record": definition.record,
         "subject": _subject(definition),
+        "subject_strategy": definition.subject_strategy.value,
         "key": list(definition.key),
         "columns": [{"name": c.name, "type": c.type} for c in definition.columns],
         "metadata_columns": [] if definition.kind.value == "table" else list(METADATA_COLUMNS),

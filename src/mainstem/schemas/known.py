@@ -169,9 +169,13 @@ class KnownSchemas:
         parts = (record_name(definition), definition.format, definition.value_columns)
         written = (subject, *parts)
         if written not in self._written:
-            schema = own_schema(definition, self._before(subject, definition))
-            self._written[written] = self._registry.register(subject, schema).id
+            registered = self._registry.register(subject, self.schema_for(definition))
+            self._written[written] = registered.id
         return self._written[written]
+
+    def schema_for(self, definition: Definition) -> Schema:
+        """The schema that the definition's own records are written with, beside what there is."""
+        return own_schema(definition, self._before(subject_of(definition), definition))
 
     def _before(self, subject: str, definition: Definition) -> ProtobufSchema | None:
         """The newest version for records of the definition's name, where the next is made of it."""

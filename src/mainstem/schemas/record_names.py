@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from google.protobuf.descriptor import Descriptor
 
+from mainstem.definitions.model import SubjectStrategy
 from mainstem.schemas import wire
 from mainstem.schemas.avro_model import AvroType, Record, Union
 from mainstem.schemas.avro_parse import AvroSchema
@@ -31,6 +32,16 @@ def record_names(parsed: Parsed) -> Names:
             return {title: ()} if isinstance(title, str) else {}
         case ProtobufSchema():
             return dict(_messages(list(parsed.descriptor.message_types_by_name.values()), ()))
+
+
+def named_after(parsed: Parsed, subject: str, topic: str) -> tuple[str | None, SubjectStrategy]:
+    """The record that a subject is named after, and how; None where it is named after its topic."""
+    for name in record_names(parsed):
+        if subject == name:
+            return name, SubjectStrategy.RECORD_NAME
+        if subject == f"{topic}-{name}":
+            return name, SubjectStrategy.TOPIC_RECORD_NAME
+    return None, SubjectStrategy.TOPIC_NAME
 
 
 def is_named(value: bytes, names: Names, record: str) -> bool:

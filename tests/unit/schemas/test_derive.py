@@ -102,7 +102,7 @@ def test_what_may_be_absent() -> None:
         ([{"a": 1}, [1]], SchemaType.AVRO),
         ([{"a-b": 1}], SchemaType.AVRO),
         ([{"a": 2**63}], SchemaType.AVRO),
-        ([{"a": 1}], SchemaType.PROTOBUF),
+        ([{"a": 1}, 1], SchemaType.PROTOBUF),
         ([{f"k{number}": 1 for number in range(1001)}], SchemaType.JSON),
     ],
 )

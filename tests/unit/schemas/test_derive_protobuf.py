@@ -1,4 +1,4 @@
-"""Columns and Python classes out of Protobuf messages."""
+"""Protobuf messages out of samples, columns and Python classes out of messages, and back."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ import decimal
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.unit.schemas.test_derive import last_class
+from tests.unit.schemas.test_derive import _samples, last_class
 
-from mainstem.definitions.model import Create, SubjectStrategy
+from mainstem.definitions.model import Create, Definition, Format, Kind, SubjectStrategy
 from mainstem.definitions.parse import parse as parse_sql
 from mainstem.errors import MainstemError
+from mainstem.schemas.infer import infer
+from mainstem.schemas.known import own_schema
 from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.schemas.parse import parse
 from mainstem.schemas.to_python import to_python
 from mainstem.schemas.to_sql import to_sql
+from mainstem.vocabulary import Column, SourceLocation
 
 FILE = """
 syntax = "proto3";
@@ -59,7 +65,7 @@ def schema(text: str) -> Any:
 
 
 def columns(text: str) -> dict[str, str]:
-    (found,) = parse_sql(text.replace("'protobuf'", "'json'"), "test", functions=None)
+    (found,) = parse_sql(text, "test", functions=None)
     assert isinstance(found, Create)
     return {column.name: column.type for column in found.definition.columns}
 
@@ -180,3 +186,95 @@ def test_nothing_to_make_a_stream_of(text: str) -> None:
     with pytest.raises(MainstemError) as raised:
         to_sql(schema(text), "t")
     assert raised.value.code == "SCHEMA_NOT_DERIVED"
+
+
+# -- samples
+
+
+@settings(max_examples=30)
+@given(_samples)
+def test_all_samples_fit_the_message(samples: list[dict[str, Any]]) -> None:
+    """By Protobuf's own reading of JSON."""
+    try:
+        found = infer(samples, SchemaType.PROTOBUF, "R")
+    except MainstemError as error:
+        assert error.code == "SCHEMA_NOT_DERIVED"
+        return
+    made = schema(found.text).message_class()
+    for sample in samples:
+        message = json_format.ParseDict(sample, made())
+        shown = json_format.MessageToDict(message, preserving_proto_field_name=True)
+        assert shown.keys() == {name for name, value in sample.items() if value not in (None, [])}
+
+
+@pytest.mark.parametrize(
+    ("sample", "words"),
+    [
+        ({"a": [1, "x"]}, "several types"),
+        ({"a": None}, "always null"),
+        ({"a": []}, "empty lists"),
+        ({"a": [[1]]}, "list inside of a list"),
+        ({"a": [1, None]}, "null inside of a list"),
+        ({"a": 2**63}, "64 bits"),
+        ({"a": {}}, "never has a field"),
+        ({"a-b": 1}, "names"),
+        ({"a_b": 1, "aB": 2}, "same name"),
+    ],
+)
+def test_samples_without_a_message(sample: dict[str, Any], words: str) -> None:
+    with pytest.raises(MainstemError, match=words) as raised:
+        infer([sample], SchemaType.PROTOBUF, "R")
+    assert raised.value.code == "SCHEMA_NOT_DERIVED"
+
+
+# -- there and back
+
+_free = st.from_regex(r"x[a-z]{1,2}", fullmatch=True)  # no word of SQL
+_SIMPLE = ("boolean", "int", "bigint", "float", "double", "string", "binary", "date", "timestamp")
+_scalars = st.sampled_from((*_SIMPLE, "decimal(38,18)"))
+_avro_scalars = st.sampled_from((*_SIMPLE, "timestamp_ntz", "decimal(9,2)"))
+
+
+def _columns_of(scalars: st.SearchStrategy[str]) -> st.SearchStrategy[list[tuple[str, str]]]:
+    structs = st.dictionaries(_free, scalars, min_size=1, max_size=3).map(
+        lambda inner: f"struct<{','.join(f'{name}:{kind}' for name, kind in inner.items())}>"
+    )
+    single = scalars | structs
+    types = single | single.map("array<{}>".format) | single.map("map<string,{}>".format)
+    return st.dictionaries(_free, types, min_size=1, max_size=4).map(lambda d: list(d.items()))
+
+
+def _definition(format_: Format, columns: list[tuple[str, str]]) -> Definition:
+    made = tuple(Column(name, type_) for name, type_ in columns)
+    here = SourceLocation("x.sql", 1, 1)
+    return Definition("orders", Kind.STREAM, "orders", here, "", made, format=format_)
+
+
+@pytest.mark.parametrize(
+    ("format_", "scalars"), [(Format.AVRO, _avro_scalars), (Format.PROTOBUF, _scalars)]
+)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_definition_comes_back_from_its_schema(
+    format_: Format, scalars: st.SearchStrategy[str], data: st.DataObject
+) -> None:
+    wanted = _definition(format_, data.draw(_columns_of(scalars)))
+    text = to_sql(parse(own_schema(wanted), nothing), "orders")
+    (found,) = parse_sql(text, "test", functions=None)
+    assert isinstance(found, Create)
+    assert (found.definition.columns, found.definition.format) == (wanted.columns, format_)
+    assert own_schema(found.definition) == own_schema(wanted)
+
+
+_json_scalars = st.sampled_from(("boolean", "bigint", "string", "binary", "date", "timestamp"))
+
+
+@given(_columns_of(_json_scalars))
+def test_a_definition_comes_back_from_its_json_schema(columns: list[tuple[str, str]]) -> None:
+    """All but the types for which JSON has one word."""
+    wanted = _definition(Format.JSON_SCHEMA, columns)
+    text = to_sql(parse(own_schema(wanted), nothing), "orders")
+    (found,) = parse_sql(text, "test", functions=None)
+    assert isinstance(found, Create)
+    assert found.definition.columns == wanted.columns
+    assert own_schema(found.definition) == own_schema(wanted)
