@@ -31,13 +31,15 @@ _NOT_FINITE = {"enum": ["NaN", "Infinity", "-Infinity"]}
 def value_schema(definition: Definition) -> Schema:
     """The schema of a definition's values: every column may be absent or null."""
     title = record_name(definition)
-    document = {"$schema": _DRAFT, "title": title, **_object(definition.value_columns)}
+    document = {"$schema": _DRAFT, "title": title, **columns_schema(definition.value_columns)}
     return Schema(SchemaType.JSON, json.dumps(document, separators=(",", ":")))
 
 
-def _object(columns: Iterable[Column]) -> dict[str, Any]:
-    properties = {column.name: _nullable(_type(column.type)) for column in columns}
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+def columns_schema(columns: Iterable[Column], *, closed: bool = True) -> dict[str, Any]:
+    """An object of these columns; `closed`: and of no others."""
+    properties = {c.name: _nullable(_type(c.type, closed)) for c in columns}
+    more = {"additionalProperties": False} if closed else {}
+    return {"type": "object", "properties": properties, **more}
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +49,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "type": ["null", schema["type"]]} if schema else {}
 
 
-def _type(type_: str) -> dict[str, Any]:
+def _type(type_: str, closed: bool) -> dict[str, Any]:
     if type_ in _BITS:
         most = 2 ** (_BITS[type_] - 1)
         return {"type": "integer", "minimum": -most, "maximum": most - 1}
@@ -60,10 +62,11 @@ def _type(type_: str) -> dict[str, Any]:
     if type_.startswith("decimal("):
         return {"type": "number"}
     if type_.startswith("array<"):
-        return {"type": "array", "items": _nullable(_type(type_[6:-1]))}
+        return {"type": "array", "items": _nullable(_type(type_[6:-1], closed))}
     if type_.startswith("map<"):
-        inside = _nullable(_type(type_parts(type_[4:-1])[1]))
+        inside = _nullable(_type(type_parts(type_[4:-1])[1], closed))
         return {"type": "object", "additionalProperties": inside}
     if type_.startswith("struct<"):
-        return _object(Column(name, kind) for name, kind in struct_fields(type_).values())
+        fields = (Column(name, kind) for name, kind in struct_fields(type_).values())
+        return columns_schema(fields, closed=closed)
     return {}  # a variant is anything

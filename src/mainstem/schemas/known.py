@@ -11,6 +11,7 @@ from mainstem.errors import MainstemError
 from mainstem.schemas import avro_columns, json_columns, protobuf_columns
 from mainstem.schemas.avro_model import AvroType
 from mainstem.schemas.avro_parse import parse_avro
+from mainstem.schemas.avro_print import with_references
 from mainstem.schemas.avro_read import NotReadable
 from mainstem.schemas.json_parse import parse_json_schema
 from mainstem.schemas.json_values import JsonReading
@@ -20,6 +21,7 @@ from mainstem.schemas.protobuf_parse import ProtobufSchema, parse_protobuf
 from mainstem.schemas.protobuf_read import ProtobufReading, protobuf_reading
 from mainstem.schemas.record_names import record_names
 from mainstem.schemas.source import SchemaSource
+from mainstem.schemas.text import dump
 from mainstem.vocabulary import BACKFILL_PREFIX
 
 _NOT_THERE = ("SCHEMA_UNKNOWN", "SUBJECT_UNKNOWN", "SCHEMA_VERSION_UNKNOWN")
@@ -35,11 +37,18 @@ def own_schema(definition: Definition, before: ProtobufSchema | None = None) -> 
         case Format.JSON_SCHEMA:
             return json_columns.value_schema(definition)
         case Format.PROTOBUF:
-            message = None if before is None else before.first_message()
+            message = None if before is None else before.named(definition.record)
             columns = definition.value_columns
             return protobuf_columns.message_schema(record_name(definition), columns, message)
         case _:
             return avro_columns.value_schema(definition)
+
+
+def described(definition: Definition) -> Schema | None:
+    """The schema of a definition's values, as far as it tells that itself."""
+    if not definition.format.registered or not definition.value_columns:
+        return None
+    return own_schema(definition)
 
 
 def subject_of(definition: Definition) -> str:
@@ -175,19 +184,36 @@ class KnownSchemas:
 
     def schema_for(self, definition: Definition) -> Schema:
         """The schema that the definition's own records are written with, beside what there is."""
-        return own_schema(definition, self._before(subject_of(definition), definition))
+        return own_schema(definition, self._before(definition))
 
-    def _before(self, subject: str, definition: Definition) -> ProtobufSchema | None:
-        """The newest version for records of the definition's name, where the next is made of it."""
-        if definition.format is not Format.PROTOBUF:
-            return None
+    def newest(self, definition: Definition) -> Schema | None:
+        """The newest version that is registered for records of the definition's name, if any."""
+        subject, record = subject_of(definition), definition.record
         for version in reversed(self._versions_of(subject)):
-            found = self._registry.version(subject, version).schema
-            if found.type is SchemaType.PROTOBUF:
-                parsed = parse_protobuf(found, self._registry.resolve)
-                first = parsed.first_message()
-                if definition.record is None or (first and first.full_name == definition.record):
-                    return parsed
-            if definition.record is None:
-                break
+            found = self._registry.version(subject, version)
+            if record is None or self._has_name(found.id, record):
+                return found.schema
         return None
+
+    def described(self, definition: Definition) -> Schema | None:
+        """The schema of a definition's values, whole in itself: the registry's, or else its own."""
+        found = self.newest(definition) if definition.format.registered else None
+        if found is None or (found.references and found.type is not SchemaType.AVRO):
+            return described(definition)
+        if not found.references:
+            return found
+        whole = with_references(parse_avro(found, self._registry.resolve))
+        return Schema(found.type, dump(whole))
+
+    def _has_name(self, id: int, record: str) -> bool:
+        try:
+            return record in self.names(id)
+        except NotReadable:
+            return False
+
+    def _before(self, definition: Definition) -> ProtobufSchema | None:
+        """The version that the definition's next one is made of."""
+        found = self.newest(definition) if definition.format is Format.PROTOBUF else None
+        if found is None or found.type is not SchemaType.PROTOBUF:
+            return None
+        return parse_protobuf(found, self._registry.resolve)

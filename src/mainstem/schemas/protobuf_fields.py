@@ -8,7 +8,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from mainstem.errors import MainstemError
 from mainstem.schemas.column_types import Columns, Way, collected, struct
-from mainstem.schemas.protobuf_parse import ProtobufSchema, all_messages
+from mainstem.schemas.protobuf_parse import ProtobufSchema
 
 UNSIGNED = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)
 _SCALARS = {
@@ -50,11 +50,9 @@ _WRAPPERS = {
 
 def named_message(parsed: ProtobufSchema, name: str | None) -> Descriptor:
     """The message of that full name, or the first; SCHEMA_NOT_DERIVED when there is none."""
-    if name is None and parsed.file.message_type:
-        return parsed.message()
-    for message in all_messages(parsed.descriptor):
-        if message.full_name == name:
-            return message
+    found = parsed.named(name)
+    if found is not None:
+        return found
     problem = "it has no message" if name is None else f"it has no message {name}"
     raise MainstemError("SCHEMA_NOT_DERIVED", where="the schema", problem=problem)
 

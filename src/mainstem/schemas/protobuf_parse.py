@@ -60,9 +60,12 @@ class ProtobufSchema:
         assert found is not None
         return found
 
-    def first_message(self) -> Descriptor | None:
-        """The message that records without a place are; None in a file without any."""
-        return self.message() if self.file.message_type else None
+    def named(self, name: str | None) -> Descriptor | None:
+        """The message of that full name, or for no name the first; None when there is none."""
+        if name is None:
+            return self.message() if self.file.message_type else None
+        found = (m for m in all_messages(self.descriptor) if m.full_name == name)
+        return next(found, None)
 
     def message_class(self, indexes: tuple[int, ...] = (0,)) -> type[Message]:
         """The class of the message at a place."""
