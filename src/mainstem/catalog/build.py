@@ -394,4 +394,5 @@ def _shape(definition: Definition) -> tuple[object, ...]:
 
 
 def _format(definition: Definition) -> tuple[object, ...]:
-    return definition.format, definition.delimiter, definition.record
+    kinds = definition.format, definition.key_format
+    return *kinds, definition.delimiter, definition.record

@@ -63,9 +63,11 @@ def own_parts(definition: Definition) -> dict[str, Any]:
 
 def _format_parts(definition: Definition) -> dict[str, Any]:
     """What is not JSON says so; JSON has been there before there was a choice."""
-    if definition.format is Format.JSON:
-        return {}
-    parts: dict[str, Any] = {"format": [definition.format, definition.delimiter]}
+    parts: dict[str, Any] = {}
+    if definition.format is not Format.JSON:
+        parts["format"] = [definition.format, definition.delimiter]
+    if definition.key_format is not None:
+        parts["key format"] = definition.key_format
     if definition.record is not None:
         parts["record"] = definition.record
     if definition.subject_strategy is not SubjectStrategy.TOPIC_NAME:

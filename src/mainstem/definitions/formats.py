@@ -30,9 +30,29 @@ def record_name(definition: Definition) -> str:
 def check_format(definition: Definition) -> None:
     """NOT_SUPPORTED when the format cannot hold the definition's columns."""
     made_by = definition.made_by
-    if definition.format is not Format.JSON and made_by is not None:
+    if made_by is not None and (definition.format is not Format.JSON or definition.key_format):
         what = f'the rows of the function "{made_by.name}"'
         raise _refused(definition, what, "Leave the format out: they are written as JSON.")
+    _check_columns(definition)
+    if definition.keys is not None:
+        _check_keys(definition, definition.keys)
+
+
+def _check_keys(definition: Definition, keys: Definition) -> None:
+    if not keys.columns:
+        advice = "Name the columns of the key with key = '...', or leave key_format out."
+        raise _refused(keys, "a record without a key", advice)
+    if keys.format is Format.RAW and definition.kind is Kind.TABLE and definition.derived:
+        # a record without a key can neither be replaced nor deleted
+        advice = "Use another one: a row of a derived table may have NULL for its key."
+        raise _refused(keys, "the key of a derived table", advice)
+    if any(column.type.startswith("map<") for column in keys.columns):
+        advice = "Two maps that are equal may be written in two ways: use single columns."
+        raise _refused(keys, "a MAP as key", advice)
+    _check_columns(keys)
+
+
+def _check_columns(definition: Definition) -> None:
     match definition.format:
         case Format.JSON | Format.JSON_SCHEMA:
             return
@@ -48,13 +68,13 @@ def check_format(definition: Definition) -> None:
 
 def check_format_of_changes(definition: Definition) -> None:
     """NOT_SUPPORTED when a stream of a table's changes is not JSON."""
-    if definition.format is not Format.JSON:
+    if definition.format is not Format.JSON or definition.key_format is not None:
         what = "a stream of a table's changes"
         raise _refused(definition, what, "Leave the format out: changes are written as JSON.")
 
 
 def _check_raw(definition: Definition) -> None:
-    if definition.kind is Kind.TABLE:
+    if definition.kind is Kind.TABLE and not definition.of_keys:
         advice = "A row needs its key beside its value: use another format."
         raise _refused(definition, "a table", advice)
     types = [column.type for column in definition.value_columns]
@@ -124,6 +144,6 @@ def _refused(definition: Definition, what: str, advice: str) -> MainstemError:
         "NOT_SUPPORTED",
         location=definition.location if query is None else query.location,
         what=what,
-        where=f"the format {definition.format}",
+        where=f"the {'key format' if definition.of_keys else 'format'} {definition.format}",
         advice=advice,
     )

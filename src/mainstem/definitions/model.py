@@ -234,6 +234,11 @@ class Definition:
     """The name that its records have in their schema: of a topic with records of several names,
     only these are its own. None: all records of the topic."""
     subject_strategy: SubjectStrategy = SubjectStrategy.TOPIC_NAME
+    key_format: Format | None = None
+    """How a record's key holds the key's columns; None: as a text, or JSON where that will not do.
+    """
+    of_keys: bool = False
+    """True where keys are read and written like values (`keys`). Nobody writes that down."""
     event_time: str | None = None
     """Column that carries the event time; None means the record's own time stamp."""
     time: Query | None = None
@@ -298,6 +303,25 @@ class Definition:
         pattern = self.pattern
         named = pattern.places if pattern else ()
         return tuple(column for column in self.columns if column.name not in named)
+
+    @property
+    def keys(self) -> Definition | None:
+        """What the records' keys hold, as if they were values; None when no format is said."""
+        if self.key_format is None:
+            return None
+        columns = tuple(column for name in self.key if (column := self.column(name)) is not None)
+        return replace(
+            self,
+            name=f"{self.name}_key",
+            columns=columns,
+            key=(),
+            format=self.key_format,
+            delimiter=None,
+            record=None,
+            subject_strategy=SubjectStrategy.TOPIC_NAME,
+            key_format=None,
+            of_keys=True,
+        )
 
     def reads(self, topic: str) -> bool:
         """True when records of the topic are records of this object."""

@@ -26,7 +26,8 @@ _INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([A-Za-z]+)\s*")
 _RECORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _NO_DELIMITER = "\"'\\\r\n\0 .-+:"
 """Quotes, ends of lines, and what numbers and times are written with."""
-_DECLARED = {"format", "delimiter", "key", "comment", "subject_strategy"}
+_DECLARED = {"format", "delimiter", "key", "key_format", "comment", "subject_strategy"}
+_NO_KEY_FORMATS = (Format.CSV,)
 _TOPIC = {"topic", "partitions", "retention"}
 _STREAM = {"record"}
 _TIMES = {"event_time", "watermark", "max_ahead", "max_behind", "idle_timeout"}
@@ -139,7 +140,10 @@ def _field(source: Source, name: str, option: Option) -> dict[str, Any]:
                 raise invalid(source, name, option, "it is not a name for a topic of yours")
             return {"topic": value}
         case "format":
-            return {name: _format(source, option)}
+            return {name: _format(source, name, option, list(Format))}
+        case "key_format":
+            known = [each for each in Format if each not in _NO_KEY_FORMATS]
+            return {name: _format(source, name, option, known)}
         case "delimiter":
             if len(value) != 1 or not value.isascii() or value.isalnum() or value in _NO_DELIMITER:
                 advice = "Use one character such as ';', '|' or a tab."
@@ -172,10 +176,11 @@ def _field(source: Source, name: str, option: Option) -> dict[str, Any]:
                 raise invalid(source, name, option, "it is neither 'earliest' nor 'latest'")
             return {name: value.lower()}
         case "subject_strategy":
-            known = [strategy.value for strategy in SubjectStrategy]
-            if value.lower() not in known:
-                problem = f"it is not known{did_you_mean(value, known)}"
-                raise invalid(source, name, option, problem, f"Use one of {', '.join(known)}.")
+            strategies = [strategy.value for strategy in SubjectStrategy]
+            if value.lower() not in strategies:
+                problem = f"it is not known{did_you_mean(value, strategies)}"
+                advice = f"Use one of {', '.join(strategies)}."
+                raise invalid(source, name, option, problem, advice)
             return {name: SubjectStrategy(value.lower())}
         case _:
             return {name: value}
@@ -198,12 +203,11 @@ def _check_record(source: Source, options: dict[str, Option], fields: dict[str, 
         raise invalid(source, "record", options["record"], "it is no name of a record", advice)
 
 
-def _format(source: Source, option: Option) -> Format:
-    known = [known.value for known in Format]
+def _format(source: Source, name: str, option: Option, known: list[Format]) -> Format:
     if (value := option.value.lower()) in known:
         return Format(value)
     problem = f"the format does not exist.{did_you_mean(value, known)}"
-    raise invalid(source, "format", option, problem, f"Use one of {', '.join(known)}.")
+    raise invalid(source, name, option, problem, f"Use one of {', '.join(known)}.")
 
 
 def _interval(source: Source, name: str, option: Option, least: int = 0) -> str:

@@ -21,6 +21,7 @@ from mainstem.definitions.model import Definition
 from mainstem.definitions.state import event_time_of
 from mainstem.engine.encode import row_id
 from mainstem.engine.formats import Formats, Versions
+from mainstem.engine.keys import CORRUPT_KEY, key_field, key_text, with_keys
 from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
 from mainstem.engine.values import (
     CORRUPT,
@@ -36,12 +37,12 @@ from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, METADATA_COLUMNS, Off
 
 _FROM = "_from"
 _MISTAKEN = HIDDEN_PREFIX + "mistaken"
+_KEY_PREFIX = HIDDEN_PREFIX + "key_"
 
 _PATIENCE = {"kafkaConsumer.pollTimeoutMs": "30000", "kafka.default.api.timeout.ms": "30000"}
 """How long a task waits for records of a topic that may have been deleted after it was planned."""
 
 _METADATA: Mapping[str, str] = {
-    "_key": "CAST(key AS STRING)",
     "_topic": "topic",
     "_partition": "partition",
     "_offset": "offset",
@@ -274,13 +275,19 @@ def read_changes(
     raw = _load_range(spark, _where(definition), connection, (), *between)
     key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
     versions = formats.of_records(raw, definition)
-    parsed = raw.select(
+    told = definition.keys is not None
+    parsed = with_keys(raw, definition, versions).select(
         row_of(definition, versions),
         F.col("key").cast("string").alias("_key_text"),
+        *(key_field(name).alias(_KEY_PREFIX + name) for name in definition.key if told),
         "value",
         "partition",
         "offset",
-    ).filter(corrupt_of(definition, versions).isNull())
+        *([CORRUPT_KEY] if told else ()),
+    )
+    parsed = parsed.filter(corrupt_of(definition, versions).isNull())
+    if told:
+        parsed = parsed.filter(F.col(CORRUPT_KEY).isNull())
     # not beside the value above: nearly all records have their key in the value, too, and there it
     # would be parsed for each
     row, keys = F.col(ROW), F.from_json(F.col("_key_text"), key_schema)
@@ -289,7 +296,9 @@ def read_changes(
         value = row.getField(made.name)
         if made.name in definition.key:
             from_key = keys.getField(made.name)
-            if len(definition.key) == 1 and isinstance(made.dataType, AtomicType):
+            if told:
+                from_key = F.col(_quoted(_KEY_PREFIX + made.name))
+            elif len(definition.key) == 1 and isinstance(made.dataType, AtomicType):
                 plain = F.col("_key_text").try_cast(made.dataType)
                 from_key = F.when(F.col("_key_text").startswith("{"), from_key).otherwise(plain)
             value = F.coalesce(value, from_key)
@@ -384,26 +393,38 @@ def _parse(
     made = {*metadata, *metadata_read(definition)}
     if EVENT_TIME in made and definition.event_time is None:
         made.add(event_time_of(definition))
-    wanted = [F.expr(_METADATA[name]).alias(name) for name in METADATA_COLUMNS if name in made]
+    wanted = [
+        (key_text(definition) if name == "_key" else F.expr(_METADATA[name])).alias(name)
+        for name in METADATA_COLUMNS
+        if name in made
+    ]
     kept = [RECORD] if whole else []
     if whole:
         wanted.append(F.struct(*raw.columns).alias(RECORD))
-    parsed = raw.select(
+    in_key = {} if definition.keys is None else {n: key_field(n) for n in definition.key}
+    parsed = with_keys(raw, definition, versions).select(
         row_of(definition, versions),
         "value",
         F.col("timestamp").alias("_time"),
         F.col("topic").alias(_FROM),
+        *(column.alias(_KEY_PREFIX + name) for name, column in in_key.items()),
+        *([CORRUPT_KEY] if in_key else ()),
         *wanted,
     )
     places = definition.pattern.places if definition.pattern else {}
-    columns = [
-        _part(places[c.name]).alias(c.name)
-        if c.name in places
-        else F.col(ROW).getField(c.name).alias(c.name)
-        for c in definition.columns
-    ]
+    columns = []
+    for c in definition.columns:
+        made_of = F.col(ROW).getField(c.name)
+        if c.name in places:
+            made_of = _part(places[c.name])
+        elif c.name in in_key:
+            made_of = F.coalesce(made_of, F.col(_quoted(_KEY_PREFIX + c.name)))
+        columns.append(made_of.alias(c.name))
     extra = [name for name in METADATA_COLUMNS if name in made]
-    rows = parsed.select(*columns, *extra, corrupt_of(definition, versions), "_time", *kept)
+    bad = corrupt_of(definition, versions)
+    if in_key:
+        bad = F.coalesce(bad, F.col(CORRUPT_KEY)).alias(CORRUPT)
+    rows = parsed.select(*columns, *extra, bad, "_time", *kept)
     time = expression(raw.sparkSession, definition)
     if time is not None:
         rows = rows.select("*", time.alias(EVENT_TIME))
@@ -429,7 +450,11 @@ def _with_event_time(
 
 
 def _event_time(definition: Definition) -> SparkColumn:
-    return F.col("`" + event_time_of(definition).replace("`", "``") + "`")
+    return F.col(_quoted(event_time_of(definition)))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _part(place: int) -> SparkColumn:

@@ -1,4 +1,9 @@
-"""Rows -> key and value of a record: values in the definition's format, keys as text or JSON."""
+"""Rows -> key and value of a record, in their formats; keys without one are text or JSON.
+
+Compaction and the latest row by key go by a key's bytes: the same columns must always give the
+same. So no key holds a map, all writers of an object (flows, INSERT, the gateway) write keys with
+the object's own schema, and the parts of a key stand in the order of its columns.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +50,8 @@ def encode(rows: DataFrame, definition: Definition, formats: Formats) -> DataFra
     for name in rows.columns:
         if name.startswith(HIDDEN_PREFIX):  # a filter: what does not pass it is deleted
             value = F.when(F.col(name), value)
-    return rows.select(
-        key_of(definition).cast("binary").alias("key"), value.cast("binary").alias("value")
-    )
+    key = key_of(definition, formats).cast("binary")
+    return rows.select(key.alias("key"), value.cast("binary").alias("value"))
 
 
 def _value(row: SparkColumn, definition: Definition, formats: Formats) -> SparkColumn:
@@ -81,8 +85,18 @@ def _to_protobuf(row: SparkColumn, definition: Definition, formats: Formats) -> 
     return made(F.struct(*(row.getField(c.name).cast(c.type).alias(c.name) for c in columns)))
 
 
-def key_of(definition: Definition) -> SparkColumn:
-    """The record key: a JSON object for a table, plain text for a stream keyed by one column."""
+def key_of(definition: Definition, formats: Formats) -> SparkColumn:
+    """The record key, in its format.
+
+    Without one: a JSON object for a table, plain text for a stream keyed by one column.
+    """
+    keys = definition.keys
+    if keys is not None:
+        row = F.struct(*(F.col(_quoted(name)).alias(name) for name in definition.key))
+        key = _value(row, keys, formats)
+        if definition.kind is Kind.STREAM and len(definition.key) == 1:
+            return F.when(F.col(_quoted(definition.key[0])).isNotNull(), key)
+        return key
     if definition.kind is Kind.TABLE:
         return row_id(definition)
     columns = [F.col(_quoted(name)) for name in definition.key]

@@ -9,7 +9,7 @@ the batch before anything of it is written; the flow then meets that id here and
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from mainstem.definitions.model import Definition, Format, SubjectStrategy
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
-from mainstem.schemas.avro_read import NotReadable, Reading, reading
+from mainstem.schemas.avro_read import NotReadable, Reading, bare_key, reading
 from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.known import KnownSchemas, own_schema
@@ -43,6 +43,8 @@ class Versions:
     """Where names count: what values begin with that have the definition's name."""
     others: frozenset[bytes] = frozenset()
     """What values begin with that have another name: they are none of the definition's own."""
+    keys: Versions | None = None
+    """The same for the keys of the records, where the definition says their format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +62,28 @@ class Formats:
         self._known = KnownSchemas(registry)
         self._codec = Codec(self._known)
         self._met: dict[str, set[int]] = {}
-        self._readings: dict[tuple[int, tuple[Column, ...]], Reading] = {}
+        self._readings: dict[tuple[int, tuple[Column, ...], bool], Reading] = {}
 
     def of_stream(self, definition: Definition) -> Versions:
         """The versions that a plan over the definition's topics should know."""
+        keys = None if definition.keys is None else self.of_stream(definition.keys)
         if not definition.format.registered:
-            return Versions()
+            return Versions(keys=keys)
         met = self._met.setdefault(definition.topic, set())
+        known: list[int] = []
         by_name = definition.subject_strategy is SubjectStrategy.RECORD_NAME
         if definition.pattern is None or by_name:
-            met.update(self._known.ids_of(definition))
-        return self._versions(definition, met)
+            known = self._known.ids_of(definition)
+        return replace(self._versions(definition, [*met, *known]), keys=keys)
 
     def of_records(self, records: DataFrame, definition: Definition) -> Versions:
         """The versions that these records have, in Kafka's columns."""
+        keys = None
+        if definition.keys is not None:
+            keys = self.of_records(records.select(F.col("key").alias("value")), definition.keys)
         if not definition.format.registered:
-            return Versions()
-        return self._versions(definition, _ids_in(records))
+            return Versions(keys=keys)
+        return replace(self._versions(definition, _ids_in(records)), keys=keys)
 
     def meet(self, error: MainstemError, records: DataFrame | None = None) -> bool:
         """Takes up the id for which a batch failed, and all others among its records.
@@ -88,7 +95,7 @@ class Formats:
         met = self._met.setdefault(str(error.params["topic"]), set())
         met.add(int(error.params["id"]))
         if records is not None:
-            met.update(_ids_in(records))
+            met.update(_ids_in(records), _ids_in(records.select(F.col("key").alias("value"))))
         return True
 
     def written(self, definition: Definition) -> Written:
@@ -107,6 +114,14 @@ class Formats:
         except NotDecoded as error:
             return str(error)
         return "a field does not fit its column's type"
+
+    def key_problem(self, keys: Definition, key: bytes) -> str | None:
+        """What is wrong with a record's key; None when that is as its format says."""
+        try:
+            self._codec.key_text(keys, key)
+        except NotDecoded as error:
+            return str(error)
+        return None
 
     def _versions(self, definition: Definition, ids: Iterable[int]) -> Versions:
         readable: dict[int, AnyReading] = {}
@@ -129,10 +144,12 @@ class Formats:
             return self._known.json(id)
         if definition.format is Format.PROTOBUF:
             return self._known.protobuf(id)
-        columns = definition.value_columns
-        if (id, columns) not in self._readings:
-            self._readings[id, columns] = reading(self._known.avro(id), columns)
-        return self._readings[id, columns]
+        columns, of_keys = definition.value_columns, definition.of_keys
+        if (id, columns, of_keys) not in self._readings:
+            root = self._known.avro(id)
+            root = bare_key(root, columns) if of_keys else root
+            self._readings[id, columns, of_keys] = reading(root, columns)
+        return self._readings[id, columns, of_keys]
 
 
 def _ids_in(records: DataFrame) -> set[int]:

@@ -134,8 +134,8 @@ def _problems(
     raw = _frame(session, [(*row, *places[row[0]], times[row[0]]) for row in rows], _KAFKA)
     bad = {row[_ID]: row.mistaken for row in bad_records(raw, definition, formats).collect()}
     return {
-        id: bad[id] or diagnose(value or b"", definition, formats)
-        for id, _, value in rows
+        id: bad[id] or diagnose(value or b"", definition, formats, key)
+        for id, key, value in rows
         if id in bad
     }
 

@@ -18,7 +18,7 @@ from mainstem.schemas import csv_rows, wire
 from mainstem.schemas.avro_columns import value_schema
 from mainstem.schemas.avro_json import natural_writer, row_writer
 from mainstem.schemas.avro_model import AvroType, Record
-from mainstem.schemas.avro_read import NotReadable, check_bounded, reading, written
+from mainstem.schemas.avro_read import NotReadable, bare_key, check_bounded, reading, written
 from mainstem.schemas.avro_values import row_maker
 from mainstem.schemas.csv_text import BadLine
 from mainstem.schemas.json_values import checker
@@ -37,30 +37,23 @@ class NotDecoded(ValueError):
     """A value that does not hold what its format says; the text says why."""
 
 
-class OtherRecord(ValueError):
-    """A value that another name has in its schema than the definition's records have."""
-
-
 class Codec:
     """Decodes and encodes values. Registry errors pass through: they say nothing of a value."""
 
     def __init__(self, known: KnownSchemas) -> None:
         self._known = known
-        self._rows: dict[tuple[int, tuple[Column, ...]], Callable[[bytes], str]] = {}
+        self._rows: dict[tuple[int, tuple[Column, ...], bool], Callable[[bytes], str]] = {}
 
     def text(self, definition: Definition, value: bytes) -> bytes:
-        """The value as a JSON object of the definition's columns; NotDecoded, OtherRecord.
+        """The value as a JSON object of the definition's columns; raises NotDecoded.
 
         A column may be missing there. What is JSON already is not looked into.
         """
-        if definition.record is not None and not self.is_own(definition, value):
-            message = f"its schema is not of a record {definition.record}"
-            raise OtherRecord(message)
         match definition.format:
             case Format.JSON:
                 return value
             case Format.AVRO:
-                return self._avro(value, definition.value_columns).encode()
+                return self._avro(value, definition).encode()
             case Format.JSON_SCHEMA:
                 return self._json(value)
             case Format.PROTOBUF:
@@ -76,14 +69,31 @@ class Codec:
                 plain = _decoded(value) if text else base64.b64encode(value).decode()
                 return json.dumps({column.name: plain}).encode()
 
-    def is_own(self, definition: Definition, value: bytes) -> bool:
-        """False when another name stands in the value's schema; NotDecoded when none can."""
+    def is_own(self, definition: Definition, value: bytes | None) -> bool:
+        """True when the value is one of the definition's, by the name that its schema gives it.
+
+        NotDecoded when nothing says a name; what has no value has none.
+        """
+        if definition.record is None:
+            return True
+        if value is None:
+            return False
         try:
-            return definition.record is None or is_named(
-                value, self._known.names(wire.schema_id(value)), definition.record
-            )
+            return is_named(value, self._known.names(wire.schema_id(value)), definition.record)
         except (wire.NotFramed, NotReadable) as error:
             raise NotDecoded(str(error)) from None
+
+    def key_text(self, keys: Definition, key: bytes) -> bytes:
+        """A key as a JSON object; `keys` is what a definition says of them. Raises NotDecoded."""
+        try:
+            text = self.text(keys, key)
+            if keys.format is Format.JSON and not isinstance(json.loads(text), dict):
+                message = "it is not a JSON object"
+                raise NotDecoded(message)
+        except (ValueError, RecursionError) as error:  # NotDecoded is one of them
+            message = f"the key: {error}"
+            raise NotDecoded(message) from None
+        return text
 
     def value(self, definition: Definition, fields: Mapping[str, str]) -> bytes:
         """The value of a row, whose fields come as JSON text that fits their columns.
@@ -128,6 +138,14 @@ class Codec:
         except (MainstemError, ValueError, OverflowError):
             return None
 
+    def shown_key(self, topic: str, key: bytes) -> str | None:
+        """The same for a key. Keys of any kind may begin with zeros: its schema has to be theirs."""
+        try:
+            id = wire.schema_id(key)
+            return self.shown(key) if self._known.is_of_keys(id, topic) else None
+        except (MainstemError, ValueError):
+            return None
+
     def _json(self, value: bytes) -> bytes:
         try:
             id = wire.schema_id(value)
@@ -147,30 +165,33 @@ class Codec:
         except (wire.NotFramed, NotReadable, BadMessage) as error:
             raise NotDecoded(str(error)) from None
 
-    def _avro(self, value: bytes, columns: tuple[Column, ...]) -> str:
+    def _avro(self, value: bytes, definition: Definition) -> str:
+        columns, of_keys = definition.value_columns, definition.of_keys
         try:
             id = wire.schema_id(value)
-            known = self._rows.get((id, columns))
+            known = self._rows.get((id, columns, of_keys))
             if known is None:
-                known = self._rows[id, columns] = self._reader(id, columns)
+                root = self._known.avro(id)
+                root = bare_key(root, columns) if of_keys else root
+                known = self._rows[id, columns, of_keys] = _reader(id, root, columns)
             return known(value)
         except (wire.NotFramed, NotReadable) as error:
             raise NotDecoded(str(error)) from None
 
-    def _reader(self, id: int, columns: tuple[Column, ...]) -> Callable[[bytes], str]:
-        root = self._known.avro(id)
-        document = reading(root, columns).written
-        assert isinstance(root, Record)
-        write, decoder = row_writer(root, columns), _decoder(id, document)
 
-        def text(value: bytes) -> str:
-            try:
-                return write(_decode(decoder, value))
-            except OverflowError:
-                message = f"a time in it is out of all bounds (schema {id})"
-                raise NotDecoded(message) from None
+def _reader(id: int, root: AvroType, columns: tuple[Column, ...]) -> Callable[[bytes], str]:
+    document = reading(root, columns).written
+    assert isinstance(root, Record)
+    write, decoder = row_writer(root, columns), _decoder(id, document)
 
-        return text
+    def text(value: bytes) -> str:
+        try:
+            return write(_decode(decoder, value))
+        except OverflowError:
+            message = f"a time in it is out of all bounds (schema {id})"
+            raise NotDecoded(message) from None
+
+    return text
 
 
 @lru_cache(maxsize=_MOST_KEPT)

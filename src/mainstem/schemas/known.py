@@ -24,6 +24,7 @@ from mainstem.schemas.source import SchemaSource
 from mainstem.schemas.text import dump
 from mainstem.vocabulary import BACKFILL_PREFIX
 
+_MOST_STRANGE = 100
 _NOT_THERE = ("SCHEMA_UNKNOWN", "SUBJECT_UNKNOWN", "SCHEMA_VERSION_UNKNOWN")
 _SPOILT = ("SCHEMA_MALFORMED", "SCHEMA_TOO_LARGE", "SCHEMA_REFERENCE_CIRCLE")
 
@@ -52,10 +53,10 @@ def described(definition: Definition) -> Schema | None:
 
 
 def subject_of(definition: Definition) -> str:
-    """The subject of a definition's values; what a backfill computes for it is of the same kind."""
-    topic = definition.topic
-    if topic.startswith(BACKFILL_PREFIX):
-        topic = topic.removeprefix(BACKFILL_PREFIX).rpartition(".")[0]
+    """The subject of its values, or keys; what a backfill computes for it is of the same kind."""
+    if definition.of_keys:
+        return key_subject(definition.topic)
+    topic = _own_topic(definition.topic)
     match definition.subject_strategy:
         case SubjectStrategy.TOPIC_NAME:
             return f"{topic}-value"
@@ -63,6 +64,17 @@ def subject_of(definition: Definition) -> str:
             return record_name(definition)
         case SubjectStrategy.TOPIC_RECORD_NAME:
             return f"{topic}-{record_name(definition)}"
+
+
+def key_subject(topic: str) -> str:
+    """The subject of a topic's keys."""
+    return f"{_own_topic(topic)}-key"
+
+
+def _own_topic(topic: str) -> str:
+    if topic.startswith(BACKFILL_PREFIX):
+        return topic.removeprefix(BACKFILL_PREFIX).rpartition(".")[0]
+    return topic
 
 
 @contextmanager
@@ -92,6 +104,8 @@ class KnownSchemas:
         self._ids: dict[tuple[str, int], int] = {}
         """By subject and version, which stays what it is even when it is deleted."""
         self._written: dict[tuple[object, ...], int] = {}
+        self._strange: dict[str, set[int]] = {}
+        """By subject: ids that were asked for, and are none of its versions."""
 
     def type_of(self, id: int) -> SchemaType:
         """Of which type the schema with that id is; raises NotReadable in the same way."""
@@ -157,12 +171,27 @@ class KnownSchemas:
         return schema
 
     def ids_of(self, definition: Definition) -> list[int]:
-        """The ids of all versions that are registered for a definition's values."""
-        subject = subject_of(definition)
+        """The ids of all versions that are registered for a definition's values, or its keys."""
+        return self._ids_under(subject_of(definition))
+
+    def _ids_under(self, subject: str) -> list[int]:
         for version in self._versions_of(subject):
             if (subject, version) not in self._ids:
                 self._ids[subject, version] = self._registry.version(subject, version).id
         return [id for (known, _), id in self._ids.items() if known == subject]
+
+    def is_of_keys(self, id: int, topic: str) -> bool:
+        """True when that schema is registered for a topic's keys."""
+        subject = key_subject(topic)
+        strange = self._strange.setdefault(subject, set())
+        if id in strange:
+            return False
+        if any(known == subject and each == id for (known, _), each in self._ids.items()):
+            return True
+        if len(strange) < _MOST_STRANGE and id in self._ids_under(subject):
+            return True
+        strange.add(id)
+        return False
 
     def _versions_of(self, subject: str) -> list[int]:
         try:

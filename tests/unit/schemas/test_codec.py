@@ -15,7 +15,7 @@ from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.avro_columns import value_schema
-from mainstem.schemas.codec import Codec, NotDecoded, OtherRecord
+from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.schemas.known import KnownSchemas, subject_of
 from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.testing.registry import MemoryRegistry, written_by
@@ -263,12 +263,12 @@ def test_only_records_of_its_name_are_a_definitions_own(
     one, two = codec.value(placed, {"id": "1"}), codec.value(paid, {"id": "2"})
     assert json.loads(codec.text(placed, one)) == {"id": 1}
     assert json.loads(codec.text(paid, two)) == {"id": 2}
-    for mine, other in ((placed, two), (paid, one)):
-        with pytest.raises(OtherRecord):
-            codec.text(mine, other)
+    for mine, own, other in ((placed, one, two), (paid, two, one)):
+        found = [codec.is_own(mine, value) for value in (own, other, None)]
+        assert found == [True, False, False]
         for bad in (b"", b"{}", wire.header(99) + b"x"):
             with pytest.raises(NotDecoded):
-                codec.text(mine, bad)
+                codec.is_own(mine, bad)
     assert json.loads(registry.by_id(1).text)["name"] == "shop.Placed"
     assert json.loads(registry.by_id(2).text)["title"] == title
 
@@ -281,11 +281,11 @@ def test_messages_of_one_schema_have_names_of_their_own(
     a, b = (replace(definition(Format.PROTOBUF, {"id": "int"}), record=f"x.{n}") for n in "AB")
     one, two = (wire.header(id) + form + b"\x08\x07" for form in (b"\0", b"\2\2"))
     assert json.loads(codec.text(a, one)) == json.loads(codec.text(b, two)) == {"id": 7}
-    for mine, other in ((a, two), (b, one)):
-        with pytest.raises(OtherRecord):
-            codec.text(mine, other)
+    for mine, own, other in ((a, one, two), (b, two, one)):
+        assert codec.is_own(mine, own)
+        assert not codec.is_own(mine, other)
         with pytest.raises(NotDecoded, match="message"):
-            codec.text(mine, wire.header(id) + b"\2\4")
+            codec.is_own(mine, wire.header(id) + b"\2\4")
     written = codec.value(b, {"id": "8"})
     assert json.loads(codec.text(b, written)) == {"id": 8}
     text = registry.latest("t-value").schema.text
