@@ -108,9 +108,17 @@ def _binding(definition: Definition) -> dict[str, Any]:
 
 
 def _key(definition: Definition) -> dict[str, Any] | None:
-    """The schema of a record's key: a text for a stream that is keyed by one column, else JSON."""
+    """What a record's key holds: by its format if one is said, else a text, or a JSON object."""
     if not definition.key:
         return None
+    keys = definition.keys
+    if keys is not None and keys.value_columns and keys.format in (Format.AVRO, Format.PROTOBUF):
+        # the binding knows JSON Schema only
+        return {"type": "string", "format": "binary", "contentMediaType": _CONTENT[keys.format]}
+    if keys is not None and keys.format is Format.RAW:
+        return {"type": "string", "description": f"The text or bytes of {definition.key[0]}"}
+    if keys is not None:
+        return columns_schema(keys.value_columns)
     if definition.kind is Kind.STREAM and len(definition.key) == 1:
         return {"type": "string", "description": f"The text of {definition.key[0]}"}
     known = [definition.column(name) or Column(name, "string") for name in definition.key]

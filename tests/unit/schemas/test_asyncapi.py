@@ -27,6 +27,9 @@ CREATE STREAM checked (id BIGINT) WITH (format = 'json_schema');
 CREATE STREAM lines (line STRING) WITH (format = 'raw');
 CREATE STREAM bytes_of (data BINARY) WITH (format = 'raw');
 CREATE STREAM prices (id INT, price DOUBLE) WITH (format = 'csv', delimiter = ';');
+CREATE STREAM keyed (id BIGINT) WITH (key = 'id', key_format = 'avro');
+CREATE STREAM by_object (id BIGINT) WITH (key = 'id', key_format = 'json');
+CREATE STREAM by_text (id STRING) WITH (key = 'id', key_format = 'raw');
 CREATE STREAM chat FROM TOPICS '{city}.*.chat.**' (text STRING);
 CREATE TABLE people (id INT, region STRING, name STRING, PRIMARY KEY (id, region)) WITH (retention = 'forever');
 CREATE TABLE visits AS SELECT user, count(*) AS n FROM clicks GROUP BY user;
@@ -62,7 +65,7 @@ def test_every_part_is_there(document: dict[str, Any]) -> None:
     assert document["asyncapi"] == "3.0.0"
     assert document["info"] == {"title": "shop", "version": "2.0.0"}
     given = list(references(document))
-    assert len(given) == 3 * 11
+    assert len(given) == 3 * 14
     assert all(isinstance(found(document, reference), dict) for reference in given)
     for operation in document["operations"].values():
         [message] = operation["messages"]
@@ -120,6 +123,9 @@ def test_messages(document: dict[str, Any]) -> None:
     key = messages["people"]["bindings"]["kafka"]["key"]
     assert (list(key["properties"]), key["required"]) == (["id", "region"],) * 2
     assert clicks["bindings"]["kafka"]["key"]["type"] == "string"
+    kinds = [messages[n]["bindings"]["kafka"]["key"] for n in ("keyed", "by_object", "by_text")]
+    assert [kind["type"] for kind in kinds] == ["string", "object", "string"]
+    assert kinds[0]["contentMediaType"] == "application/vnd.apache.avro"
     assert "payload" not in messages["visits"]  # nobody has asked the engine for its columns
 
 

@@ -183,10 +183,16 @@ def test_shared_types_do_not_multiply_without_end() -> None:
         if number:
             fields.append({"name": "b", "type": f"R{number - 1}"})
         type_ = {"type": "record", "name": name, "fields": fields}
-    assert "-- left out: big: it is too large" in sql(
-        SchemaType.AVRO, {"type": "record", "name": "X", "fields": [
-            {"name": "big", "type": type_}, {"name": "id", "type": "int"}]}
-    )  # fmt: skip
+    with pytest.raises(MainstemError) as raised:
+        sql(SchemaType.AVRO, avro(("big", type_), ("id", "int")))
+    assert raised.value.code == "SCHEMA_NOT_DERIVED"
+    definitions: dict[str, Any] = {"d0": {"type": "integer"}}
+    for number in range(1, 31):
+        inner = {"$ref": f"#/definitions/d{number - 1}"}
+        definitions[f"d{number}"] = {"type": "object", "properties": {"a": inner, "b": inner}}
+    properties = {"big": {"$ref": "#/definitions/d30"}, "id": {"type": "integer"}}
+    document = {"properties": properties, "definitions": definitions}
+    assert "-- left out: big: it is too large" in sql(SchemaType.JSON, document)
 
 
 def test_json_columns() -> None:

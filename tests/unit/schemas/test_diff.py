@@ -143,3 +143,16 @@ def test_as_text_and_as_json(no_references: Resolve) -> None:
     assert render(found, Level.FORWARD) == '+ Order.id: field added: {"type": "int"} (compatible)'
     [shown] = [change.as_dict(Level.BACKWARD) for change in found]
     assert json.loads(json.dumps(shown))["breaking"] is True
+
+
+def test_types_of_a_union_are_told_apart_by_their_full_names(no_references: Resolve) -> None:
+    def one(name: str, field: str) -> dict[str, Any]:
+        return {"type": "record", "name": name, "fields": [{"name": field, "type": "int"}]}
+
+    both, first = [one("a.X", "p"), one("b.X", "q")], [one("a.X", "p")]
+    found = changes(AVRO, json.dumps(both), json.dumps(first), no_references)
+    assert [(c.action, c.what, c.before) for c in found] == [("removed", "type", "record b.X")]
+    found = changes(AVRO, json.dumps(first), json.dumps(both), no_references)
+    assert [(c.action, c.what, c.after) for c in found] == [("added", "type", "record b.X")]
+    moved = changes(AVRO, json.dumps(first), json.dumps([one("c.X", "p")]), no_references)
+    assert [(c.action, c.what, c.after) for c in moved] == [("renamed", "record", "c.X")]
