@@ -39,7 +39,7 @@ _FROM = "_from"
 _MISTAKEN = HIDDEN_PREFIX + "mistaken"
 _KEY_PREFIX = HIDDEN_PREFIX + "key_"
 
-_PATIENCE = {"kafkaConsumer.pollTimeoutMs": "30000", "kafka.default.api.timeout.ms": "30000"}
+PATIENCE = {"kafkaConsumer.pollTimeoutMs": "30000", "kafka.default.api.timeout.ms": "30000"}
 """How long a task waits for records of a topic that may have been deleted after it was planned."""
 
 _METADATA: Mapping[str, str] = {
@@ -322,7 +322,7 @@ def _where(definition: Definition) -> dict[str, str]:
     pattern = definition.pattern
     if pattern is None:
         return {"subscribe": definition.topic}
-    return {"subscribePattern": pattern.regex, **_PATIENCE}
+    return {"subscribePattern": pattern.regex, **PATIENCE}
 
 
 def _starting(definition: Definition, start: str) -> str:
@@ -342,7 +342,7 @@ def _before(definition: Definition, until: str) -> SparkColumn:
 
 def _named(definition: Definition, topics: Iterable[str]) -> dict[str, str]:
     """Spark's option for some of the topics that a definition reads."""
-    return {"subscribe": ",".join(topics), **(_PATIENCE if definition.pattern else {})}
+    return {"subscribe": ",".join(topics), **(PATIENCE if definition.pattern else {})}
 
 
 def _offsets_text(offsets: Mapping[str, Offsets]) -> str:
