@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -143,10 +144,10 @@ def _check(parsed: ProtobufSchema) -> None:
 
 
 def all_messages(file: FileDescriptor) -> Iterator[Descriptor]:
-    """Every message of a file, those within others, too; not the entries of maps."""
-    todo = list(file.message_types_by_name.values())
+    """Every message of a file in its order, those within others, too; not the entries of maps."""
+    todo = deque(file.message_types_by_name.values())
     while todo:
-        message = todo.pop()
+        message = todo.popleft()
         if not message.GetOptions().map_entry:
             yield message
-            todo += message.nested_types
+            todo.extendleft(reversed(message.nested_types))

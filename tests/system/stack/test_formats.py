@@ -109,7 +109,8 @@ def test_records_of_several_names_in_one_topic(kinds):
     kinds.do("DROP TABLE k_all", "DROP STREAM k_sent")
     assert len(kinds.records("kinds")) == len(page) + 2
     kinds.do(
-        "CREATE STREAM k_sent (id INT) WITH (topic = 'kinds', format = 'avro', record = 'shop.Sent')",
+        "CREATE STREAM k_sent (id INT)"
+        " WITH (topic = 'kinds', format = 'avro', record = 'shop.Sent')",
         "CREATE TABLE k_all AS SELECT id, count(*) AS n FROM k_sent GROUP BY id",
     )
     kinds.wait_for_rows("SELECT * FROM k_all ORDER BY id", [[1, 1], [2, 1]])
