@@ -17,7 +17,11 @@ from mainstem.schemas.model import Schema, SchemaType
 from mainstem.vocabulary import Column
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
-_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+BOUNDS = {
+    name: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    for name, bits in {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}.items()
+}
+"""The least and the greatest number of each type."""
 _TEXTS: dict[str, dict[str, Any]] = {
     "string": {},
     "date": {"format": "date"},
@@ -25,7 +29,8 @@ _TEXTS: dict[str, dict[str, Any]] = {
     "timestamp_ntz": {},
     "binary": {"contentEncoding": "base64"},
 }
-_NOT_FINITE = {"enum": ["NaN", "Infinity", "-Infinity"]}
+NOT_FINITE = {"enum": ["NaN", "Infinity", "-Infinity"]}
+"""What JSON has no numbers for."""
 
 
 def value_schema(definition: Definition) -> Schema:
@@ -50,13 +55,13 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _type(type_: str, closed: bool) -> dict[str, Any]:
-    if type_ in _BITS:
-        most = 2 ** (_BITS[type_] - 1)
-        return {"type": "integer", "minimum": -most, "maximum": most - 1}
+    if type_ in BOUNDS:
+        least, most = BOUNDS[type_]
+        return {"type": "integer", "minimum": least, "maximum": most}
     if type_ in _TEXTS:
         return {"type": "string", **_TEXTS[type_]}
     if type_ in ("float", "double"):
-        return {"anyOf": [{"type": "number"}, _NOT_FINITE]}
+        return {"anyOf": [{"type": "number"}, NOT_FINITE]}
     if type_ == "boolean":
         return {"type": "boolean"}
     if type_.startswith("decimal("):

@@ -32,6 +32,7 @@ from mainstem.schemas.column_types import (
     collected,
     struct,
 )
+from mainstem.schemas.json_columns import BOUNDS, NOT_FINITE
 from mainstem.schemas.json_parse import JsonSchema, Place
 from mainstem.schemas.parse import Parsed
 from mainstem.schemas.protobuf_fields import message_columns, named_message
@@ -129,7 +130,9 @@ def _json(place: Place, way: Way) -> str:
         case "string":
             return _FORMATS.get(str(contents.get("format")), "STRING")
         case "integer":
-            return "BIGINT"
+            bounds = contents.get("minimum"), contents.get("maximum")
+            # what a definition of ours has registered says its own type again
+            return next((n.upper() for n, known in BOUNDS.items() if known == bounds), "BIGINT")
         case "number":
             return "DOUBLE"
         case "boolean":
@@ -156,13 +159,13 @@ def _json_object(place: Place, way: Way) -> str:
 
 
 def _followed(place: Place) -> Place:
-    """Where references lead, and the one choice beside null."""
+    """Where references lead, and the one choice beside null and what is no number."""
     for _ in range(MOST_LEVELS):
         contents = place.contents
         if not isinstance(contents, dict):
             return place
         choices = contents.get("anyOf") or contents.get("oneOf") or []
-        others = [one for one in choices if one != {"type": "null"}]
+        others = [one for one in choices if one not in ({"type": "null"}, NOT_FINITE)]
         if "$ref" in contents:
             place = place.follow(contents["$ref"])
         elif "type" not in contents and len(others) == 1:

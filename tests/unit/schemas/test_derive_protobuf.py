@@ -266,12 +266,25 @@ def test_a_definition_comes_back_from_its_schema(
     assert own_schema(found.definition) == own_schema(wanted)
 
 
-_json_scalars = st.sampled_from(("boolean", "bigint", "string", "binary", "date", "timestamp"))
+_json_scalars = st.sampled_from(
+    (
+        "boolean",
+        "tinyint",
+        "smallint",
+        "int",
+        "bigint",
+        "double",
+        "string",
+        "binary",
+        "date",
+        "timestamp",
+    )
+)
 
 
 @given(_columns_of(_json_scalars))
 def test_a_definition_comes_back_from_its_json_schema(columns: list[tuple[str, str]]) -> None:
-    """All but the types for which JSON has one word."""
+    """All but the types for which JSON has no word of their own."""
     wanted = _definition(Format.JSON_SCHEMA, columns)
     text = to_sql(parse(own_schema(wanted), nothing), "orders")
     (found,) = parse_sql(text, "test", functions=None)
