@@ -22,16 +22,9 @@ from mainstem.definitions.state import event_time_of
 from mainstem.engine.encode import row_id
 from mainstem.engine.formats import Formats, Versions
 from mainstem.engine.keys import CORRUPT_KEY, key_field, key_text, with_keys
+from mainstem.engine.own_records import named_records, own_records
 from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
-from mainstem.engine.values import (
-    CORRUPT,
-    ROW,
-    begins,
-    corrupt_of,
-    own_records,
-    row_of,
-    schema_of,
-)
+from mainstem.engine.values import CORRUPT, ROW, corrupt_of, row_of, schema_of
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, METADATA_COLUMNS, Offsets
 
@@ -250,8 +243,7 @@ def bad_records(
     """
     versions = formats.of_records(raw, definition)
     if named is not None:
-        mine = begins(versions.named)
-        raw = raw.filter(mine if named else ~mine)
+        raw = named_records(raw, versions, named=named)
     parsed = _parse(raw, definition, versions, (), whole=True)
     parsed = parsed.filter(F.col(CORRUPT).isNotNull())
     return parsed.select(f"{RECORD}.*", F.col(_MISTAKEN).alias("mistaken"))

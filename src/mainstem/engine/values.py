@@ -6,13 +6,11 @@ Both are expressions over Kafka's column `value`, for any plan. What is bad is k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.pandas.functions import arrow_udf
@@ -60,26 +58,6 @@ def schema_of(columns: Sequence[Column]) -> StructType:
     for column in columns:
         schema = schema.add(column.name, DataType.fromDDL(column.type))
     return schema
-
-
-def own_records(records: DataFrame, definition: Definition, versions: Versions) -> DataFrame:
-    """Those records, in Kafka's columns, that are the definition's, bad ones among them.
-
-    With a name, those of other names are left out; and what has no value has no name, either.
-    """
-    if definition.record is None:
-        return records
-    return records.filter(F.col("value").isNotNull()).filter(~begins(versions.others))
-
-
-def begins(beginnings: Iterable[bytes]) -> SparkColumn:
-    """True for a value that begins with one of these."""
-    found = F.lit(False)
-    by_length = sorted(beginnings, key=len)
-    for length, alike in groupby(by_length, len):
-        begin = F.substring(F.col("value"), 1, length)
-        found = found | begin.isin([_bytes(each) for each in sorted(alike)])
-    return found
 
 
 def row_of(definition: Definition, versions: Versions) -> SparkColumn:
