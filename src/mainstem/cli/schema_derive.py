@@ -96,10 +96,12 @@ def to_sql(
     from mainstem.schemas.record_names import named_after
     from mainstem.schemas.to_sql import to_sql as statement
 
-    subject = subject_of(what) if Path(what).is_file() else what
+    in_file = Path(what).is_file()
+    subject = subject_of(what) if in_file else what
     topic = topic or topic_of(subject) or subject
     parsed = _parsed_at(session, what, kind)
-    found, strategy = named_after(parsed, subject, topic)
+    # a file may be called like anything
+    found, strategy = named_after(parsed, "" if in_file else subject, topic)
     text = statement(parsed, topic, record or found, strategy)
     typer.echo(text)
     for line in text.splitlines():

@@ -319,3 +319,6 @@ def test_from_sql_of_a_running_object(run: Run, gateway: Gateway) -> None:
     assert "optional string name = 7;" in run("schema", "from-sql", "big").out
     sql = run("schema", "to-sql", "shop.Big", "--topic", "t").out
     assert "record = 'shop.Big', subject_strategy = 'record_name'" in sql
+    assert "record" not in run("schema", "to-sql", "shop.Big.proto", "--topic", "t").out
+    sql = run("schema", "to-sql", "shop.Big.proto", "--topic", "t", "--record", "shop.Big").out
+    assert "record = 'shop.Big');" in sql
