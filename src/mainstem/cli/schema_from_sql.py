@@ -50,13 +50,13 @@ def from_sql(
     fields of a registered Protobuf schema have.
     """
     from mainstem.cli.schema_files import STDIN
-    from mainstem.schemas.known import KnownSchemas, own_schema
+    from mainstem.schemas.known import next_schema, own_schema
 
     if what == STDIN or Path(what).is_file():
         show_schema(own_schema(_written_as(_in_file(what, name), kind)))
         return
     definition = _written_as(_running(session, what), kind)
-    show_schema(KnownSchemas(session.registry).schema_for(definition))
+    show_schema(next_schema(definition, session.registry))
 
 
 def show_schema(schema: Schema) -> None:

@@ -12,6 +12,7 @@ _NESTED = ("array<", "map<", "struct<")
 _SHORT_NUMBERS = re.compile(r"\b(tinyint|smallint)\b")
 _MAP_KEY = re.compile(r"map<(?!string,)")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
+_NOT_IN_A_KEY = re.compile(r"\b(?:float|double|map|variant)\b")
 _PROTOBUF_KEY = re.compile(r"map<(?!(?:string|int|bigint|boolean),)")
 _LIST_IN_LIST = re.compile(r"(?:array<|map<\w+,)(?:array|map)<")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -46,9 +47,10 @@ def _check_keys(definition: Definition, keys: Definition) -> None:
         # a record without a key can neither be replaced nor deleted
         advice = "Use another one: a row of a derived table may have NULL for its key."
         raise _refused(keys, "the key of a derived table", advice)
-    if any(column.type.startswith("map<") for column in keys.columns):
-        advice = "Two maps that are equal may be written in two ways: use single columns."
-        raise _refused(keys, "a MAP as key", advice)
+    for column in keys.columns:
+        if _NOT_IN_A_KEY.search(column.type):
+            advice = "The same key would not always be the same bytes: use other columns."
+            raise _refused(keys, f'column "{column.name}" ({column.type})', advice)
     _check_columns(keys)
 
 

@@ -1,8 +1,8 @@
 """Rows -> key and value of a record, in their formats; keys without one are text or JSON.
 
 Compaction and the latest row by key go by a key's bytes: the same columns must always give the
-same. So no key holds a map, all writers of an object (flows, INSERT, the gateway) write keys with
-the object's own schema, and the parts of a key stand in the order of its columns.
+same. So a key with a format holds no maps and no floating point, all writers of an object (flows,
+INSERT, the gateway) write its keys with its own schema, and JSON is the same text from all of them.
 """
 
 from __future__ import annotations

@@ -4,10 +4,11 @@ Flows only count bad records (see `decode`), which costs next to nothing. When a
 the keeper reads that range of the topic again, picks the bad records and writes them to the
 quarantine together with its own position (group `mainstem.quarantine.<topic>`) in one
 transaction: however often a range is read, and however many flows read the stream, a bad record
-is kept exactly once. Where several streams have records of their own names in one topic, each has a
-position for the bad ones of its name, and they share the topic's for those without a name. A crash
-before the transaction leaves the position where it was, and the next report of any flow of the
-stream, or its start, covers the gap.
+is kept exactly once. How many records broke each rule, those among them that are dropped, is
+written in the same transaction (`rule_counts`). Where several streams have records of their own
+names in one topic, each has a position for the bad ones of its name, and they share the topic's for
+those without a name. A crash before the transaction leaves the position where it was, and the next
+report of any flow of the stream, or its start, covers the gap.
 """
 
 from __future__ import annotations
@@ -16,22 +17,26 @@ import json
 import logging
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import Row, SparkSession
 
-from mainstem.definitions.model import Definition, Format
-from mainstem.engine.decode import read_bad
+from mainstem.definitions.model import Definition, Format, OnViolation
+from mainstem.engine.decode import read_bad, read_dropped
 from mainstem.engine.formats import Formats
+from mainstem.engine.rules import has, told
 from mainstem.engine.spark_errors import short
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, TransactionalProducer
 from mainstem.log.quarantine import quarantined
+from mainstem.log.rule_counts import RuleCounts, counted, read_rule_counts
 from mainstem.vocabulary import (
+    QUARANTINE_COUNTS_TOPIC,
     QUARANTINE_TOPIC,
     Clock,
     Column,
@@ -100,6 +105,8 @@ class Keeper:
         self._saved_at: dict[Part, float] = {}
         self._unsaved: set[Part] = set()
         self._kept: dict[str, int] = {}
+        self._counts: dict[Part, RuleCounts] = {}
+        """Of streams with rules."""
         self._thread = threading.Thread(target=self._work, name="quarantine", daemon=True)
 
     def start(self) -> None:
@@ -184,11 +191,13 @@ class Keeper:
         end: Mapping[str, Offsets],
     ) -> None:
         session = self._spark.newSession()
-        rows = read_bad(
-            session, stream, self._connection, self._formats, start, end, named=part.named
-        )
-        parts = (stream, self._clock, self._formats)
-        bad = (_outgoing(row, *parts) for row in rows.toLocalIterator())
+        parts = (session, stream, self._connection, self._formats, start, end)
+        broken: Counter[str] = Counter()
+        if has(stream, OnViolation.DROP) and part.named is not False:
+            broken.update({row.rule: row.records for row in read_dropped(*parts).collect()})
+        rows = read_bad(*parts, named=part.named).toLocalIterator()
+        bad = self._bad(rows, stream, broken)
+        counts = self._counts.get(part)
         producer = TransactionalProducer(self._connection, part.group)
         try:
             with producer.transaction() as transaction:
@@ -197,8 +206,22 @@ class Keeper:
                     transaction.send(QUARANTINE_TOPIC, chunk)
                     self._kept[stream.name] = self._kept.get(stream.name, 0) + len(chunk)
                 transaction.offsets(part.group, end)
+                if counts is not None and broken:
+                    # at the end: who follows the topic waits for transactions that write to it
+                    counts = counts.and_more(broken, end)
+                    transaction.send(QUARANTINE_COUNTS_TOPIC, [counted(stream.name, counts)])
         finally:
             producer.close()
+        if counts is not None:
+            self._counts[part] = counts
+
+    def _bad(
+        self, rows: Iterator[Row], stream: Definition, broken: Counter[str]
+    ) -> Iterator[Outgoing]:
+        """The rows as records of the quarantine; the rules that they break are counted."""
+        for row in rows:
+            broken.update(row.broken or ())
+            yield _outgoing(row, stream, self._clock, self._formats)
 
     def _position(self, report: Report, part: Part) -> dict[str, dict[int, int]]:
         """Where the keeper is in the report's topics that are there, from the log if need be."""
@@ -222,6 +245,11 @@ class Keeper:
                 p: saved[p] if p in saved and first <= saved[p] <= end.get(p, 0) else first
                 for p, first in begin.items()
             }
+        if report.stream.rules and part.named is not False and part not in self._counts:
+            counts = read_rule_counts(self._connection, self._admin, report.stream.name)
+            # topics of a wildcard stream come and go; what was counted of them stays
+            anew = report.stream.pattern is None and counts.of_another(known)
+            self._counts[part] = RuleCounts() if anew else counts
         return known
 
     def _save(self, part: Part) -> None:
@@ -232,6 +260,7 @@ class Keeper:
     def _forget(self, stream: Definition) -> None:
         for part in parts_of(stream):
             self._positions.pop(part, None)
+            self._counts.pop(part, None)
             self._unsaved.discard(part)
 
 
@@ -262,15 +291,19 @@ def _outgoing(row: Row, stream: Definition, clock: Clock, formats: Formats) -> O
             (h.key, None if h.value is None else bytes(h.value)) for h in row.headers or ()
         ),
     )
-    mistaken: str | None = row.mistaken
-    problem = mistaken
-    if problem is None:
+    if row.broken:
+        stage = "rule"
+        error = MainstemError("RULE_BROKEN", name=stream.name, rules=told(stream, row.broken))
+    elif row.mistaken is not None:
+        stage = "time"
+        error = MainstemError("EVENT_TIME_OUT_OF_BOUNDS", name=stream.name, problem=row.mistaken)
+    else:
+        stage = "decode"
         problem = diagnose(record.value or b"", stream, formats, record.key)
-    code = "RECORD_NOT_DECODED" if mistaken is None else "EVENT_TIME_OUT_OF_BOUNDS"
-    error = MainstemError(code, name=stream.name, problem=problem)
+        error = MainstemError("RECORD_NOT_DECODED", name=stream.name, problem=problem)
     return quarantined(
         record,
-        stage="decode" if mistaken is None else "time",
+        stage=stage,
         reader=stream.name,
         code=error.code,
         cause=error.message,

@@ -18,7 +18,7 @@ from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.definitions.types import struct_fields
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.log.producer import Outgoing
-from mainstem.schemas.codec import Codec
+from mainstem.schemas.codec import Codec, key_json
 from mainstem.schemas.protobuf_write import NotWritable
 
 _RANGES = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
@@ -156,7 +156,7 @@ def _key_of(
     elif len(key) == 1:
         single = value.get(key[0])
         return None if single is None else _given_key(single)
-    return _object({name: fields.get(name, "null") for name in key})
+    return _json_key(definition, {name: fields.get(name, "null") for name in key})
 
 
 def _deletion_key(definition: Definition, key: Any, codec: Codec) -> bytes:
@@ -164,7 +164,7 @@ def _deletion_key(definition: Definition, key: Any, codec: Codec) -> bytes:
         raise _Misfit("value", "a record of a stream needs a value")
     if definition.keys is not None:
         return _encoded_key(definition, definition.keys, key, codec)
-    return _object(_key_fields(definition, key))
+    return _json_key(definition, _key_fields(definition, key))
 
 
 def _key_fields(definition: Definition, key: Any) -> dict[str, str]:
@@ -179,9 +179,9 @@ def _key_fields(definition: Definition, key: Any) -> dict[str, str]:
     raise _Misfit("key", f"{what} must be an object with {names}")
 
 
-def _object(fields: Mapping[str, str]) -> bytes:
-    pieces = (f"{json.dumps(name)}:{piece}" for name, piece in fields.items())
-    return ("{" + ",".join(pieces) + "}").encode()
+def _json_key(definition: Definition, fields: Mapping[str, str]) -> bytes:
+    columns = [c for name in definition.key if (c := definition.column(name)) is not None]
+    return key_json(columns, fields)
 
 
 def _given_key(key: Any) -> bytes:

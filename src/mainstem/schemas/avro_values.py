@@ -67,6 +67,17 @@ def _micros(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
+def scaled(scale: int) -> Make:
+    """Decimals with as many digits behind the point as their column has."""
+    unit = Decimal(1).scaleb(-scale)
+
+    def make(value: Decimal | int) -> Decimal:
+        with localcontext(prec=1000):
+            return Decimal(value).quantize(unit)
+
+    return make
+
+
 def _unscaled(scale: int) -> Make:
     def make(value: Decimal | int) -> bytes:
         with localcontext(prec=1000):

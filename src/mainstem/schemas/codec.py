@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -19,8 +19,9 @@ from mainstem.schemas.avro_columns import value_schema
 from mainstem.schemas.avro_json import natural_writer, row_writer
 from mainstem.schemas.avro_model import AvroType, Record
 from mainstem.schemas.avro_read import NotReadable, bare_key, check_bounded, reading, written
-from mainstem.schemas.avro_values import row_maker
+from mainstem.schemas.avro_values import row_maker, scaled
 from mainstem.schemas.csv_text import BadLine
+from mainstem.schemas.json_text import row_text
 from mainstem.schemas.json_values import checker
 from mainstem.schemas.known import KnownSchemas
 from mainstem.schemas.model import SchemaType
@@ -102,9 +103,9 @@ class Codec:
         """
         match definition.format:
             case Format.JSON:
-                return _object(fields)
+                return _object(definition, fields)
             case Format.JSON_SCHEMA:
-                return wire.header(self._known.id_for(definition)) + _object(fields)
+                return wire.header(self._known.id_for(definition)) + _object(definition, fields)
             case Format.AVRO:
                 row = {name: _loaded(piece) for name, piece in fields.items()}
                 return wire.header(self._known.id_for(definition)) + avro_bytes(definition, row)
@@ -139,7 +140,7 @@ class Codec:
             return None
 
     def shown_key(self, topic: str, key: bytes) -> str | None:
-        """The same for a key. Keys of any kind may begin with zeros: its schema has to be theirs."""
+        """The same for a key, whose schema has to be one for keys: many keys begin with zeros."""
         try:
             id = wire.schema_id(key)
             return self.shown(key) if self._known.is_of_keys(id, topic) else None
@@ -243,9 +244,23 @@ def _decoded(value: bytes) -> str:
         raise NotDecoded(message) from None
 
 
-def _object(fields: Mapping[str, str]) -> bytes:
+def _object(definition: Definition, fields: Mapping[str, str]) -> bytes:
+    if definition.of_keys:
+        return key_json(definition.columns, fields)
     pieces = (f"{json.dumps(name)}:{piece}" for name, piece in fields.items())
     return ("{" + ",".join(pieces) + "}").encode()
+
+
+def key_json(columns: Sequence[Column], fields: Mapping[str, str]) -> bytes:
+    """The JSON object of a key: the same bytes for the same key, however its parts were sent."""
+    row = {name: _loaded(piece) for name, piece in fields.items()}
+    return _key_writer(tuple(columns))(row).encode()
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _key_writer(columns: tuple[Column, ...]) -> Callable[[Mapping[str, Any]], str]:
+    make, write = row_maker(columns, scaled), row_text(columns)
+    return lambda row: write(make(row))
 
 
 def _loaded(piece: str) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,15 +13,20 @@ from mainstem.definitions.types import struct_fields, type_parts
 from mainstem.vocabulary import Column
 
 Write = Callable[[Any], str]
-escape = json.encoder.encode_basestring
+_LOWER_HEX = re.compile(r"(?<!\\)((?:\\\\)*)\\u00([01][0-9a-f])")
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the zone is added where there is one
 
 
 def row_text(columns: Sequence[Column]) -> Write:
-    """What makes a JSON object of a row's plain values, which stand in the order of the columns."""
+    """What makes a JSON object of a row's plain values, by name or in the order of the columns.
+
+    It is what Spark writes for the same, but for numbers of floating point.
+    """
     parts = [(f"{escape(c.name)}:", _or_null(_writer(c.type))) for c in columns]
 
-    def text(row: Sequence[Any]) -> str:
+    def text(row: Sequence[Any] | Mapping[str, Any]) -> str:
+        if isinstance(row, Mapping):
+            row = [row.get(column.name) for column in columns]
         pieces = [label + write(value) for (label, write), value in zip(parts, row, strict=True)]
         return "{" + ",".join(pieces) + "}"
 
@@ -70,12 +76,20 @@ def _writer(type_: str) -> Write:
     return row_text([Column(name, kind) for name, kind in struct_fields(type_).values()])
 
 
+def escape(text: str) -> str:
+    """A text in quotes. Control characters are written as Java does, with large letters."""
+    made = json.encoder.encode_basestring(text)
+    return _LOWER_HEX.sub(lambda m: f"{m[1]}\\u00{m[2].upper()}", made) if "\\u00" in made else made
+
+
 def _key(key: Any) -> str:
     return ("true" if key else "false") if isinstance(key, bool) else str(key)
 
 
 _SIMPLE: dict[str, Write] = {
     "boolean": lambda value: "true" if value else "false",
+    "tinyint": str,
+    "smallint": str,
     "int": str,
     "bigint": str,
     "float": number_text,
@@ -84,4 +98,5 @@ _SIMPLE: dict[str, Write] = {
     "binary": bytes_text,
     "date": date_text,
     "timestamp": lambda micros: moment_text(micros, "Z"),
+    "timestamp_ntz": lambda micros: moment_text(micros, ""),
 }

@@ -45,6 +45,32 @@ def own_schema(definition: Definition, before: ProtobufSchema | None = None) -> 
             return avro_columns.value_schema(definition)
 
 
+def next_schema(definition: Definition, registry: SchemaSource) -> Schema:
+    """The same, made of the newest version that the registry has, where that matters."""
+    if definition.format is not Format.PROTOBUF:
+        return own_schema(definition)
+    found = newest_schema(definition, registry)
+    if found is None or found.type is not SchemaType.PROTOBUF:
+        return own_schema(definition)
+    return own_schema(definition, parse_protobuf(found, registry.resolve))
+
+
+def newest_schema(definition: Definition, registry: SchemaSource) -> Schema | None:
+    """The newest version that is registered for records of the definition's name, if any."""
+    subject, record = subject_of(definition), definition.record
+    try:
+        if record is None:
+            return registry.latest(subject).schema
+        for version in reversed(registry.versions(subject)):
+            found = registry.version(subject, version).schema
+            if record in record_names(parse(found, registry.resolve)):
+                return found
+    except MainstemError as error:
+        if error.code not in _NOT_THERE:
+            raise
+    return None
+
+
 def described(definition: Definition) -> Schema | None:
     """The schema of a definition's values, as far as it tells that itself."""
     if not definition.format.registered or not definition.value_columns:
@@ -207,42 +233,17 @@ class KnownSchemas:
         parts = (record_name(definition), definition.format, definition.value_columns)
         written = (subject, *parts)
         if written not in self._written:
-            registered = self._registry.register(subject, self.schema_for(definition))
-            self._written[written] = registered.id
+            schema = next_schema(definition, self._registry)
+            self._written[written] = self._registry.register(subject, schema).id
         return self._written[written]
-
-    def schema_for(self, definition: Definition) -> Schema:
-        """The schema that the definition's own records are written with, beside what there is."""
-        return own_schema(definition, self._before(definition))
-
-    def newest(self, definition: Definition) -> Schema | None:
-        """The newest version that is registered for records of the definition's name, if any."""
-        subject, record = subject_of(definition), definition.record
-        for version in reversed(self._versions_of(subject)):
-            found = self._registry.version(subject, version)
-            if record is None or self._has_name(found.id, record):
-                return found.schema
-        return None
 
     def described(self, definition: Definition) -> Schema | None:
         """The schema of a definition's values, whole in itself: the registry's, or else its own."""
-        found = self.newest(definition) if definition.format.registered else None
+        registered = definition.format.registered and definition.pattern is None
+        found = newest_schema(definition, self._registry) if registered else None
         if found is None or (found.references and found.type is not SchemaType.AVRO):
             return described(definition)
         if not found.references:
             return found
         whole = with_references(parse_avro(found, self._registry.resolve))
         return Schema(found.type, dump(whole))
-
-    def _has_name(self, id: int, record: str) -> bool:
-        try:
-            return record in self.names(id)
-        except NotReadable:
-            return False
-
-    def _before(self, definition: Definition) -> ProtobufSchema | None:
-        """The version that the definition's next one is made of."""
-        found = self.newest(definition) if definition.format is Format.PROTOBUF else None
-        if found is None or found.type is not SchemaType.PROTOBUF:
-            return None
-        return parse_protobuf(found, self._registry.resolve)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from functools import lru_cache
+from itertools import compress
 from typing import Any
 
 from google.protobuf import message_factory
 from google.protobuf.descriptor import FieldDescriptor
 
-from mainstem.schemas.avro_values import row_maker
+from mainstem.schemas.avro_values import row_maker, scaled
 from mainstem.schemas.json_text import bytes_text, escape, number_text, row_text
 from mainstem.schemas.protobuf_read import (
     BadMessage,
@@ -28,14 +28,17 @@ _MOST_KEPT = 1000
 
 
 def protobuf_text(value: bytes, reading: ProtobufReading, columns: tuple[Column, ...]) -> str:
-    """The value as a JSON object of these columns; raises NotFramed, NotReadable, BadMessage."""
+    """The value as a JSON object of the columns that it has.
+
+    Raises NotFramed, NotReadable, BadMessage.
+    """
     message, reader = message_of(value, reading, columns)
     try:
-        row = [get(message) for get in reader.columns]
+        row = [get(message) for get in compress(reader.columns, reader.known)]
     except ValueError as error:
         text = f"{error} (schema {reading.id})"
         raise BadMessage(text) from None
-    return _row_text(columns)(row)
+    return _row_text(columns, reader.known)(row)
 
 
 def protobuf_bytes(
@@ -63,13 +66,13 @@ def natural_text(value: bytes, reading: ProtobufReading) -> str:
 def _row_encoder(
     reading: ProtobufReading, columns: tuple[Column, ...]
 ) -> Callable[[Mapping[str, Any]], bytes]:
-    make, encode = row_maker(columns, lambda _: Decimal), message_encoder(reading, columns)
+    make, encode = row_maker(columns, scaled), message_encoder(reading, columns)
     return lambda row: encode(make(row))
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def _row_text(columns: tuple[Column, ...]) -> Callable[[Any], str]:
-    return row_text(columns)
+def _row_text(columns: tuple[Column, ...], known: tuple[bool, ...]) -> Callable[[Any], str]:
+    return row_text(list(compress(columns, known)))
 
 
 def _natural(message: Any) -> str:

@@ -58,6 +58,8 @@ class MessageReader:
 
     parse: Callable[[bytes], Message]
     columns: tuple[Get, ...]
+    known: tuple[bool, ...]
+    """Of each column, whether the messages have such a field."""
 
 
 def protobuf_reading(id: int, parsed: ProtobufSchema) -> ProtobufReading:
@@ -89,7 +91,8 @@ def reader(
     """The reader of a message type; a text says why none of its messages can be read."""
     try:
         message = descriptor(reading, indexes)
-        return MessageReader(_parser(message), tuple(_getters(message, columns, "")))
+        known = tuple(column.name in message.fields_by_name for column in columns)
+        return MessageReader(_parser(message), tuple(_getters(message, columns, "")), known)
     except NotReadable as error:
         return str(error)
 

@@ -58,6 +58,12 @@ UNKNOWN_OPTION          1:31  CREATE STREAM s (a INT) WITH (latency = 'realtime'
 UNKNOWN_OPTION          1:42  CREATE TABLE s (a INT PRIMARY KEY) WITH (event_time = 'a')
 INVALID_OPTION          1:40  CREATE STREAM s (a INT) WITH (format = 'arvo')
 NOT_SUPPORTED           1:1   CREATE STREAM s (a SMALLINT) WITH (format = 'protobuf')
+INVALID_OPTION          1:55  CREATE STREAM s (a INT) WITH (key = 'a', key_format = 'csv')
+INVALID_OPTION          1:55  CREATE STREAM s (a INT) WITH (key = 'a', key_format = 'avor')
+NOT_SUPPORTED           1:1   CREATE STREAM s (a INT) WITH (key_format = 'avro')
+NOT_SUPPORTED           1:1   CREATE STREAM s (a INT) WITH (key = 'a', key_format = 'raw')
+NOT_SUPPORTED           1:1   CREATE STREAM s (a DOUBLE) WITH (key = 'a', key_format = 'json')
+NOT_SUPPORTED           1:1   CREATE STREAM s (a SMALLINT) WITH (key = 'a', key_format = 'avro')
 NOT_SUPPORTED           1:1   CREATE STREAM s (a TIMESTAMP_NTZ) WITH (format = 'protobuf')
 NOT_SUPPORTED           1:1   CREATE STREAM s (a MAP<DATE, INT>) WITH (format = 'protobuf')
 NOT_SUPPORTED           1:1   CREATE STREAM s (a ARRAY<ARRAY<INT>>) WITH (format = 'protobuf')
@@ -90,7 +96,6 @@ INVALID_OPTION          1:31  CREATE STREAM s WITH (start = 'now') AS SELECT a F
 KEY_NOT_A_COLUMN        1:37  CREATE STREAM s (a INT) WITH (key = 'b')
 KEY_NOT_A_COLUMN        1:37  CREATE TABLE t (a INT, PRIMARY KEY (b))
 MISSING_PRIMARY_KEY     1:14  CREATE TABLE t (a INT)
-NOT_SUPPORTED           1:24  CREATE STREAM s (a INT NOT NULL)
 NOT_SUPPORTED           1:24  CREATE STREAM s (a INT PRIMARY KEY)
 NOT_SUPPORTED           1:15  CREATE STREAM s (a INT) AS SELECT a FROM x
 NOT_SUPPORTED           1:17  SELECT a FROM s EMIT FINAL
