@@ -63,4 +63,5 @@ def _offline(project: Project, form: str, version: str) -> str:
         settings.schemas.registry,
     )
     definitions = load_definitions(files, load_functions(files))
-    return printed(asyncapi(definitions, where, described), yaml=form == "yaml")
+    marked = {d.name.lower(): [name.lower() for name in d.pii] for d in definitions}
+    return printed(asyncapi(definitions, where, described, marked), yaml=form == "yaml")

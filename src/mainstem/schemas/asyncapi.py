@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,8 +42,12 @@ def asyncapi(
     definitions: Iterable[Definition],
     where: Surroundings,
     schema_of: Callable[[Definition], Schema | None],
+    personal: Mapping[str, Collection[str]],
 ) -> dict[str, Any]:
-    """The document; `schema_of` gives the schema of a definition whose values have one."""
+    """The document; `schema_of` gives the schema of a definition whose values have one.
+
+    `personal` names columns with personal data, by object, all in lower case.
+    """
     known = sorted(definitions, key=lambda definition: definition.name.lower())
     topics: dict[str, list[Definition]] = {}
     for definition in known:
@@ -62,7 +66,9 @@ def asyncapi(
                 "summary": _summary(definition),
                 "messages": [{"$ref": f"#/channels/{key}/messages/{name}"}],
             }
-    messages = {_key(d.name): message(d, schema_of(d)) for d in known}
+    messages = {
+        _key(d.name): message(d, schema_of(d), personal.get(d.name.lower(), ())) for d in known
+    }
     servers = _servers(where)
     return {
         "asyncapi": "3.0.0",

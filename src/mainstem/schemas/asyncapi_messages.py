@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any, NoReturn
 
 from mainstem.definitions.model import Definition, Format, Kind, SubjectStrategy
@@ -30,8 +31,13 @@ _LOOKUP = {
 }
 
 
-def message(definition: Definition, schema: Schema | None) -> dict[str, Any]:
-    """The records of an object; `schema` is that of their values, if they have one."""
+def message(
+    definition: Definition, schema: Schema | None, personal: Collection[str]
+) -> dict[str, Any]:
+    """The records of an object; `schema` is that of their values, if they have one.
+
+    What AsyncAPI has no word for, personal data and rules, is in extensions of it.
+    """
     made: dict[str, Any] = {
         "name": definition.record or definition.name,
         "title": definition.name,
@@ -43,6 +49,11 @@ def message(definition: Definition, schema: Schema | None) -> dict[str, Any]:
     payload = _payload(definition, schema)
     if payload is not None:
         made["payload"] = payload
+    marked = [c.name for c in definition.columns if c.name.lower() in personal]
+    if marked:
+        made["x-pii"] = marked
+    if definition.rules:
+        made["x-rules"] = [{"name": rule.name, "rule": rule.shown} for rule in definition.rules]
     made["bindings"] = {"kafka": _binding(definition)}
     return made
 

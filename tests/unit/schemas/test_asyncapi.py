@@ -22,7 +22,7 @@ CREATE STREAM clicks (user STRING, at TIMESTAMP, place STRUCT<x: INT>)
 CREATE STREAM placed (id BIGINT)
   WITH (topic = 'orders', format = 'avro', record = 'shop.Placed', subject_strategy = 'record_name');
 CREATE STREAM paid (id BIGINT) WITH (topic = 'orders', format = 'protobuf', record = 'shop.Paid');
-CREATE STREAM plain (id BIGINT, x DOUBLE);
+CREATE STREAM plain (id BIGINT CHECK (id > 0), x DOUBLE);
 CREATE STREAM checked (id BIGINT) WITH (format = 'json_schema');
 CREATE STREAM lines (line STRING) WITH (format = 'raw');
 CREATE STREAM bytes_of (data BINARY) WITH (format = 'raw');
@@ -40,7 +40,7 @@ WHERE = Surroundings("shop", "2.0.0", "a:9092, b:9092", "SASL_SSL", "https://sch
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return asyncapi(load_definitions([("p.sql", PROJECT)]), WHERE, described)
+    return asyncapi(load_definitions([("p.sql", PROJECT)]), WHERE, described, {"people": ["name"]})
 
 
 def references(node: Any) -> Iterator[str]:
@@ -78,9 +78,9 @@ def test_servers(document: dict[str, Any]) -> None:
     server = document["servers"]["kafka2"]
     assert server["protocol"] == "kafka-secure"
     assert server["bindings"]["kafka"]["schemaRegistryUrl"] == "https://schemas.example.com"
-    alone = asyncapi([], Surroundings("shop", servers="x:1"), described)
+    alone = asyncapi([], Surroundings("shop", servers="x:1"), described, {})
     assert alone["servers"] == {"kafka": {"host": "x:1", "protocol": "kafka"}}
-    assert "servers" not in asyncapi([], Surroundings("shop"), described)
+    assert "servers" not in asyncapi([], Surroundings("shop"), described, {})
 
 
 def test_channels(document: dict[str, Any]) -> None:
@@ -126,6 +126,8 @@ def test_messages(document: dict[str, Any]) -> None:
     kinds = [messages[n]["bindings"]["kafka"]["key"] for n in ("keyed", "by_object", "by_text")]
     assert [kind["type"] for kind in kinds] == ["string", "object", "string"]
     assert kinds[0]["contentMediaType"] == "application/vnd.apache.avro"
+    assert messages["people"]["x-pii"] == ["name"]
+    assert [rule["rule"] for rule in messages["plain"]["x-rules"]] == ["id > 0"]
     assert "payload" not in messages["visits"]  # nobody has asked the engine for its columns
 
 
@@ -150,7 +152,7 @@ def test_a_registered_schema_goes_before_the_definitions_own() -> None:
     text = json.dumps({"type": "record", "name": "shop.Click", "fields": fields})
     referring = Schema(SchemaType.AVRO, text, (Reference("shop.User", "user", 1),))
     registry.register("clicks-value", referring)
-    document = asyncapi([clicks], WHERE, known.described)
+    document = asyncapi([clicks], WHERE, known.described, {})
     schema = document["components"]["messages"]["clicks"]["payload"]["schema"]
     assert schema["fields"][0]["type"] == {
         "type": "record",

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from mainstem.catalog.personal import personal
 from mainstem.gateway.registry_app import PREFIX
 from mainstem.gateway.services import Services, services
 from mainstem.schemas.asyncapi import Surroundings, asyncapi, printed
@@ -35,6 +36,7 @@ def document(
         at.connection.protocol,
         at.settings.schemas.registry or own,
     )
-    entries = at.catalog().entries.values()
-    made = asyncapi((entry.definition for entry in entries), where, at.schemas.described)
+    catalog = at.catalog()
+    definitions = (entry.definition for entry in catalog.entries.values())
+    made = asyncapi(definitions, where, at.schemas.described, personal(catalog))
     return Response(printed(made, yaml=format == "yaml"), media_type=_CONTENT[format])
