@@ -20,6 +20,7 @@ from mainstem.definitions.late import RECORD
 from mainstem.definitions.model import Definition, OnViolation
 from mainstem.definitions.state import event_time_of
 from mainstem.engine.encode import row_id
+from mainstem.engine.few_rows import as_rows, few_records
 from mainstem.engine.formats import Formats, Versions
 from mainstem.engine.keys import CORRUPT_KEY, key_field, key_text, with_keys
 from mainstem.engine.own_records import named_records, own_records
@@ -152,8 +153,7 @@ def read_batch(
     if between is None or not between[1]:
         raw = _load_range(spark, _where(definition), connection, metadata, "earliest", "latest")
     else:
-        texts = (_offsets_text(at) for at in between)
-        raw = _load_range(spark, _named(definition, between[1]), connection, metadata, *texts)
+        raw = _load_between(spark, definition, connection, metadata, *between)
     versions = formats.of_records(raw, definition)
     rows = _good_rows(_parse(raw, definition, versions, metadata))
     return _with_event_time(rows, definition, metadata)
@@ -289,8 +289,12 @@ def read_changes(
     `_partition` and `_offset`. Bad records are left out: who serves the table tells of them. A
     record of a declared table may leave the key's columns to the record's key, as views allow.
     """
-    between = (_offsets_text({definition.topic: at}) for at in (start, end))
-    raw = _load_range(spark, _where(definition), connection, (), *between)
+    raw = read_raw(spark, definition.topic, connection, start, end)
+    return changes_in(raw, definition, formats)
+
+
+def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
+    """What records of a table's topic, in Kafka's columns, say of its rows (`read_changes`)."""
     key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
     versions = formats.of_records(raw, definition)
     told = definition.keys is not None
@@ -380,6 +384,24 @@ def _kafka_options(
     if "_headers" in metadata:
         options["includeHeaders"] = "true"
     return options
+
+
+def _load_between(
+    spark: SparkSession,
+    definition: Definition,
+    connection: Connection,
+    metadata: Collection[str],
+    start: Mapping[str, Offsets],
+    end: Mapping[str, Offsets],
+) -> DataFrame:
+    """The records of a definition's topics between two positions, in Kafka's columns."""
+    if definition.pattern is None:
+        topic = definition.topic
+        few = few_records(connection, topic, start[topic], end[topic])
+        if few is not None:
+            return as_rows(spark, few).coalesce(1)
+    texts = (_offsets_text(at) for at in (start, end))
+    return _load_range(spark, _named(definition, end), connection, metadata, *texts)
 
 
 def _load_range(

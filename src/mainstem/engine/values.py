@@ -7,6 +7,7 @@ Both are expressions over Kafka's column `value`, for any plan. What is bad is k
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -56,8 +57,14 @@ def schema_of(columns: Sequence[Column]) -> StructType:
     """Columns as a Spark schema."""
     schema = StructType()
     for column in columns:
-        schema = schema.add(column.name, DataType.fromDDL(column.type))
+        schema = schema.add(column.name, _type_of(column.type))
     return schema
+
+
+@cache
+def _type_of(text: str) -> DataType:
+    """Spark parses it in Java, and a flow asks for the same ones with each batch."""
+    return DataType.fromDDL(text)
 
 
 def row_of(definition: Definition, versions: Versions) -> SparkColumn:
