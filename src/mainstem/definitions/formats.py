@@ -24,8 +24,14 @@ def record_name(definition: Definition) -> str:
         return definition.record
     if definition.format is Format.JSON_SCHEMA:
         return definition.name  # a title may be any text
-    plain = _NOT_IN_A_NAME.sub("_", definition.name)
-    return f"_{plain}" if plain[0].isdigit() else plain
+    return plain_name(definition.name)
+
+
+def plain_name(name: str) -> str:
+    """A name in the letters that Avro and Protobuf have."""
+    plain = _NOT_IN_A_NAME.sub("_", name)
+    # a message cannot be called like the package of the files that it imports
+    return f"_{plain}" if plain[:1].isdigit() or plain in ("", "google") else plain
 
 
 def check_format(definition: Definition) -> None:

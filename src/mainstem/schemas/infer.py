@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mainstem.definitions.formats import plain_name
 from mainstem.errors import MainstemError
 from mainstem.schemas.model import Schema, SchemaType
 from mainstem.schemas.protobuf_columns import message_schema
@@ -22,7 +23,6 @@ MAX_FIELDS = 1_000
 """More names than that in one object are keys of a map, not fields."""
 _LONG = 2**63
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
@@ -90,19 +90,12 @@ def infer(samples: Iterable[Any], type: SchemaType, name: str) -> Schema:
         )
     match type:
         case SchemaType.AVRO:
-            return Schema(type, dump(_Avro().record(shape, _plain(name), ())))
+            return Schema(type, dump(_Avro().record(shape, plain_name(name), ())))
         case SchemaType.JSON:
             draft = "http://json-schema.org/draft-07/schema#"
             return Schema(type, dump({"$schema": draft, "title": name, **_json_object(shape)}))
         case SchemaType.PROTOBUF:
-            return message_schema(_plain(name), _columns(shape, ()), None)
-
-
-def _plain(name: str) -> str:
-    """The name in the letters that Avro and Protobuf have."""
-    name = _NOT_IN_A_NAME.sub("_", name)
-    name = name if _NAME.fullmatch(name) else f"_{name}"
-    return f"{name}_" if name == "google" else name  # which is a package
+            return message_schema(plain_name(name), _columns(shape, ()), None)
 
 
 def _kinds(shape: Shape) -> list[str]:

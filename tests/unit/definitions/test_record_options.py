@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mainstem.definitions.formats import record_name
+from mainstem.definitions.formats import plain_name, record_name
 from mainstem.definitions.model import Create, Definition, SubjectStrategy
 from mainstem.definitions.parse import parse
 from mainstem.errors import MainstemError
@@ -56,3 +56,5 @@ def test_own_names() -> None:
     assert record_name(read("format = 'avro'", name="shop.orders")) == "shop_orders"
     assert record_name(read("format = 'json_schema'", name="shop.orders")) == "shop.orders"
     assert record_name(read("format = 'avro', record = 'a.B'", name="x")) == "a.B"
+    assert record_name(read("format = 'protobuf'", name="google")) == "_google"
+    assert plain_name("2 b") == "_2_b"
