@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from google.protobuf.descriptor import Descriptor
 
 from mainstem.definitions.model import SubjectStrategy
+from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.avro_model import AvroType, Record, Union
 from mainstem.schemas.avro_parse import AvroSchema
@@ -32,6 +33,13 @@ def record_names(parsed: Parsed) -> Names:
             return {title: ()} if isinstance(title, str) else {}
         case ProtobufSchema():
             return dict(_messages(list(parsed.descriptor.message_types_by_name.values()), ()))
+
+
+def check_named(parsed: Parsed, record: str | None) -> None:
+    """SCHEMA_NOT_DERIVED when a schema gives its records other names than this."""
+    if record is not None and record not in record_names(parsed):
+        problem = f"it is not of a record {record}"
+        raise MainstemError("SCHEMA_NOT_DERIVED", where="the schema", problem=problem)
 
 
 def named_after(parsed: Parsed, subject: str, topic: str) -> tuple[str | None, SubjectStrategy]:

@@ -27,6 +27,7 @@ from mainstem.schemas.protobuf_fields import named_message
 from mainstem.schemas.protobuf_parse import ProtobufSchema
 from mainstem.schemas.protobuf_python import message_class
 from mainstem.schemas.python_classes import MODULES, Classes, Member, either, text
+from mainstem.schemas.record_names import check_named
 
 _PLAIN = {
     "null": "None",
@@ -74,6 +75,7 @@ def to_python(parsed: Parsed, about: str, record: str | None = None) -> str:
 
     `record` is a message of a Protobuf file, else it is the first.
     """
+    check_named(parsed, record)
     classes = _Records()
     try:
         match parsed:

@@ -10,7 +10,7 @@ from mainstem.schemas.avro_parse import AvroSchema
 from mainstem.schemas.avro_read import NotReadable, check_bounded
 from mainstem.schemas.model import SchemaType
 from mainstem.schemas.parse import Parsed
-from mainstem.schemas.record_names import record_names
+from mainstem.schemas.record_names import check_named
 from mainstem.schemas.sql_names import sql_name, sql_text
 from mainstem.schemas.to_columns import to_columns
 
@@ -33,9 +33,7 @@ def to_sql(
 
     With `record` the stream has the records of that name, and is called after it.
     """
-    if record is not None and record not in record_names(parsed):
-        problem = f"it is not of a record {record}"
-        raise MainstemError("SCHEMA_NOT_DERIVED", where="the schema", problem=problem)
+    check_named(parsed, record)
     if isinstance(parsed, AvroSchema):
         try:
             check_bounded(parsed.root)

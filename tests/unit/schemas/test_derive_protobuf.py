@@ -179,6 +179,12 @@ def test_one_message_of_several() -> None:
     text = to_python(schema(FILE), "orders", "shop.Paid")
     assert "class Paid(BaseModel):\n    id: int = 0" in text
     assert "Order" not in text
+    avro = Schema(SchemaType.AVRO, '{"type": "record", "name": "a.B", "fields": []}')
+    assert "class B(" in to_python(parse(avro, nothing), "x", "a.B")
+    for parsed in (schema(FILE), parse(avro, nothing)):
+        with pytest.raises(MainstemError) as raised:
+            to_python(parsed, "x", "a.C")
+        assert raised.value.code == "SCHEMA_NOT_DERIVED"
 
 
 @pytest.mark.parametrize("text", ['syntax = "proto3";', 'syntax = "proto3"; message M {}'])
