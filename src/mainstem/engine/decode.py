@@ -23,6 +23,7 @@ from mainstem.engine.encode import row_id
 from mainstem.engine.few_rows import as_rows, few_records
 from mainstem.engine.formats import Formats, Versions
 from mainstem.engine.keys import CORRUPT_KEY, key_field, key_text, with_keys
+from mainstem.engine.own_records import named_records, own_records
 from mainstem.engine.rules import broken, has, is_dropped, refusal
 from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
 from mainstem.engine.values import CORRUPT, ROW, corrupt_of, row_of, schema_of
@@ -220,17 +221,19 @@ def read_bad(
     formats: Formats,
     start: Mapping[str, Offsets],
     end: Mapping[str, Offsets],
+    *,
+    named: bool | None = None,
 ) -> DataFrame:
     """The bad records between two positions, whole, with where and when they came from.
 
     Those that are only dropped are not among them. Both positions name all partitions of the same
-    topics.
+    topics. `named`: see `bad_records`.
     """
     where = _named(definition, end)
     raw = _load_range(
         spark, where, connection, ("_headers",), _offsets_text(start), _offsets_text(end)
     )
-    bad = bad_records(raw, definition, formats)
+    bad = bad_records(raw, definition, formats, named=named)
     return bad.filter(F.col("broken").isNull() | ~is_dropped(definition, F.col("broken")))
 
 
@@ -253,13 +256,19 @@ def read_dropped(
     return rules.groupBy("rule").agg(F.count("*").alias("records"))
 
 
-def bad_records(raw: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
+def bad_records(
+    raw: DataFrame, definition: Definition, formats: Formats, *, named: bool | None = None
+) -> DataFrame:
     """Those of some records, in Kafka's columns, that the definition refuses.
 
     `mistaken` says what is wrong with the event time, `broken` names the rules that are broken;
     both are NULL for one that could not be decoded.
+    `named`: only those whose schema says that they are the definition's (True), or only those of
+    which nobody can say it (False).
     """
     versions = formats.of_records(raw, definition)
+    if named is not None:
+        raw = named_records(raw, versions, named=named)
     parsed = _parse(raw, definition, versions, (), whole=True)
     parsed = parsed.filter(F.col(CORRUPT).isNotNull())
     said = {"mistaken": _MISTAKEN, "broken": _BROKEN}
@@ -424,6 +433,7 @@ def _parse(
 
     With `stops`, a record that breaks a rule which says `fail` fails the plan.
     """
+    raw = own_records(raw, definition, versions)
     made = {*metadata, *metadata_read(definition)}
     if EVENT_TIME in made and definition.event_time is None:
         made.add(event_time_of(definition))

@@ -267,6 +267,8 @@ class Statements:
         ]
         answer = _rows(("column", "type", "key", "pii"), rows)
         notes = [] if definition.pattern is None else [self._matched(definition)]
+        if definition.record is not None:
+            notes.append(f"has the records {definition.record} only")
         notes += rule_lines(definition, self._broken)
         if notes:
             answer["note"] = "\n".join(notes)
