@@ -332,6 +332,9 @@ def _kafka_options(
         "kafka.isolation.level": "read_committed",
         # the default of 500 ms is what a small batch would wait for at its end
         "kafka.fetch.max.wait.ms": "10",
+        # after each poll Spark asks the broker twice where the partition begins and ends; what a
+        # poll can give is bounded by the size of a fetch, too
+        "kafka.max.poll.records": "10000",
     }
     if "_headers" in metadata:
         options["includeHeaders"] = "true"
@@ -386,7 +389,7 @@ def _parse(
     ]
     extra = [name for name in METADATA_COLUMNS if name in made]
     rows = parsed.select(*columns, *extra, corrupt_of(definition, versions), "_time", *kept)
-    time = expression(raw.sparkSession, definition)
+    time = expression(definition)
     if time is not None:
         rows = rows.select("*", time.alias(EVENT_TIME))
     if definition.event_time is None:
