@@ -380,6 +380,9 @@ def _kafka_options(
         "kafka.isolation.level": "read_committed",
         # the default of 500 ms is what a small batch would wait for at its end
         "kafka.fetch.max.wait.ms": "10",
+        # after each poll Spark asks the broker twice where the partition begins and ends; what a
+        # poll can give is bounded by the size of a fetch, too
+        "kafka.max.poll.records": "10000",
     }
     if "_headers" in metadata:
         options["includeHeaders"] = "true"
@@ -476,7 +479,7 @@ def _parse(
     if in_key:
         bad = F.coalesce(bad, F.col(CORRUPT_KEY)).alias(CORRUPT)
     rows = parsed.select(*columns, *extra, bad, "_time", *kept)
-    time = expression(raw.sparkSession, definition)
+    time = expression(definition)
     if time is not None:
         rows = rows.select("*", time.alias(EVENT_TIME))
     if definition.event_time is None:
@@ -489,12 +492,12 @@ def _parse(
         wrong = F.col(_MISTAKEN)
     refused = F.coalesce(corrupt, wrong)
     if whole:
-        names = broken(raw.sparkSession, definition)
+        names = broken(definition)
         rows = rows.select("*", F.when(refused.isNull(), names).alias(_BROKEN))
         refused = F.coalesce(refused, F.when(F.col(_BROKEN).isNotNull(), F.lit("")))
     elif definition.rules:
         place = F.col(_PLACE) if stops else None
-        refused = F.coalesce(refused, refusal(raw.sparkSession, definition, place))
+        refused = F.coalesce(refused, refusal(definition, place))
     return rows.withColumn(CORRUPT, refused)
 
 

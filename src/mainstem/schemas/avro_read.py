@@ -29,10 +29,7 @@ from mainstem.schemas.avro_model import (
     Union,
     describe,
 )
-from mainstem.vocabulary import HIDDEN_PREFIX, Column
-
-READ = HIDDEN_PREFIX + "read"
-"""The last field of every row that was read: true. A decoder that gives up leaves it out."""
+from mainstem.vocabulary import Column
 
 _NUMBERS = {
     "int": ("int", "bigint", "float", "double"),
@@ -76,7 +73,6 @@ def reading(root: AvroType, columns: Sequence[Column]) -> Reading:
     data = _Written()
     document = data.type(root)
     wanted = _Wanted(data.names).record(root, columns, "")
-    wanted["fields"].append({"name": READ, "type": "boolean", "default": True})
     return Reading(_text(document), _text(wanted))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from mainstem.schemas.avro_model import AvroType
 from mainstem.schemas.avro_parse import parse_avro
-from mainstem.schemas.avro_read import READ, NotReadable, check_bounded, reading
+from mainstem.schemas.avro_read import NotReadable, check_bounded, reading
 from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.vocabulary import Column
 
@@ -123,9 +123,8 @@ def test_columns_come_in_their_order_and_absent_ones_are_null() -> None:
         Column("a", "string"), Column("b", "bigint"),
     ])  # fmt: skip
     fields = json.loads(found.wanted)["fields"]
-    assert [field["name"] for field in fields] == ["a", "b", READ]
+    assert [field["name"] for field in fields] == ["a", "b"]
     assert fields[0]["default"] is None
-    assert fields[2]["default"] is True
 
 
 def test_a_time_keeps_the_unit_that_it_was_written_with() -> None:
