@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import httpx2
 
 from mainstem import __version__
 from mainstem.cli.output import read_json
-from mainstem.errors import CatalogueEntry, MainstemError, catalogue
+from mainstem.errors import CatalogueEntry, MainstemError, catalogue, filled
 from mainstem.vocabulary import SourceLocation
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -31,10 +30,11 @@ class RemoteError(MainstemError):
         status = int(problem.get("status", 500))
         known = catalogue().get(code)
         self.code = code
-        self.params = _parameters(known, str(problem.get("detail", ""))) if known else {}
+        detail = str(problem.get("detail", ""))
+        self.params = (filled(known.message, detail) or {}) if known else {}
         self.location = _location(problem.get("location"))
         self.entry = CatalogueEntry(
-            message=_verbatim(problem.get("detail", "")),
+            message=_verbatim(detail),
             hint=_verbatim(problem.get("hint", "")),
             status=status,
             exit=known.exit if known else 69 if status == 503 else 1,
@@ -45,16 +45,6 @@ class RemoteError(MainstemError):
 def _verbatim(text: object) -> str:
     """The text as a format string that gives back just that text."""
     return str(text).replace("{", "{{").replace("}", "}}")
-
-
-def _parameters(entry: CatalogueEntry, detail: str) -> dict[str, Any]:
-    """What filled the message, read back with the catalogue's own template."""
-    pieces = re.split(r"\{(\w+)\}", entry.message)
-    pattern = "".join(
-        f"(?P<{piece}>.*?)" if index % 2 else re.escape(piece) for index, piece in enumerate(pieces)
-    )
-    match = re.fullmatch(pattern, detail, re.DOTALL)
-    return dict(match.groupdict()) if match else {}
 
 
 def _location(place: Any) -> SourceLocation | None:

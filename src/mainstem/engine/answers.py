@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import threading
@@ -31,7 +30,7 @@ from mainstem.engine.compile import (
     compile_stream,
     flow_session,
 )
-from mainstem.engine.encode import JSON_OPTIONS, encode
+from mainstem.engine.encode import JSON_OPTIONS, key_of
 from mainstem.engine.extent import Extent, extents
 from mainstem.engine.formats import Formats
 from mainstem.engine.functions import check_loads
@@ -95,8 +94,8 @@ class Answers:
                 yield {"query": _QUERY.dump_python(self._inspect(payload), mode="json")}
             case "explain":
                 yield self._explain(payload)
-            case "encode":
-                yield self._encode(payload)
+            case "rows":
+                yield self._rows(payload)
             case "history":
                 yield from self._history(payload)
             case "extent":
@@ -199,7 +198,8 @@ class Answers:
             "plan": plan,
         }
 
-    def _encode(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def _rows(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """The rows of an INSERT as the columns have them; whoever asks makes records of them."""
         definition = _DEFINITION.validate_python(payload["definition"])
         given = payload["columns"] or [c.name for c in definition.columns]
         session = self._spark.newSession()
@@ -218,11 +218,12 @@ class Answers:
                     for kind in [types[column.name.lower()]]
                 )
             )
-            records = encode(typed, definition, self._formats).collect()
+            row = F.to_json(F.struct("*"), JSON_OPTIONS)
+            made = typed.select(key_of(definition).alias("key"), row.alias("value")).collect()
         except PySparkException as error:
             code = "TYPE_MISMATCH" if is_data_error(error) else "INVALID_QUERY"
             raise MainstemError(code, problem=short(error)) from None
-        return {"records": [{"key": _encoded(r.key), "value": _encoded(r.value)} for r in records]}
+        return {"rows": [{"key": row.key, "value": row.value} for row in made]}
 
     def _apply_late(self, payload: dict[str, Any]) -> dict[str, Any]:
         definition = _DEFINITION.validate_python(payload["definition"])
@@ -310,7 +311,3 @@ def _refreshed(definition: Definition, inputs: Sequence[Definition]) -> str:
         f"incremental by {keys}: when a table changes, the query is asked again for the values of "
         f"{keys} that the changed rows touch; {_DIFFERENCES}"
     )
-
-
-def _encoded(value: bytes | None) -> str | None:
-    return None if value is None else base64.b64encode(value).decode()

@@ -1,4 +1,4 @@
-"""What the gateway asks of the engine through the log: analysis, encoding, history, reasons."""
+"""What the gateway asks of the engine through the log: analysis, rows, history, reasons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pydantic import TypeAdapter
 
 from mainstem.definitions.model import Definition, InsertValues, Query
 from mainstem.errors import MainstemError
-from mainstem.log.producer import Outgoing
 from mainstem.log.quarantine import Quarantined
 from mainstem.log.requests import Caller
 from mainstem.vocabulary import Column
@@ -19,7 +18,7 @@ from mainstem.vocabulary import Column
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
 _ANALYSE_SECONDS = 60.0
-_ENCODE_SECONDS = 60.0
+_ROWS_SECONDS = 60.0
 _REFIT_SECONDS = 60.0
 _APPLY_SECONDS = 600.0
 _PATIENCE_SECONDS = 5.0
@@ -82,21 +81,18 @@ class Engine:
         }
         return self._caller.call("apply_late", payload, _APPLY_SECONDS)
 
-    def encode(self, definition: Definition, insert: InsertValues) -> list[Outgoing]:
-        """The rows of an INSERT as records of the definition's topic."""
+    def rows(self, definition: Definition, insert: InsertValues) -> list[tuple[str | None, str]]:
+        """The rows of an INSERT, typed as the columns are: the record's key, and a JSON object."""
         payload = {
             "definition": _dump(definition),
             "columns": list(insert.columns),
             "values": insert.values,
         }
         try:
-            reply = self._caller.call("encode", payload, _ENCODE_SECONDS)
+            reply = self._caller.call("rows", payload, _ROWS_SECONDS)
         except MainstemError as error:
             raise error.at(insert.location) from None
-        return [
-            Outgoing(_decoded(record["key"]), _decoded(record["value"]))
-            for record in reply["records"]
-        ]
+        return [(row["key"], row["value"]) for row in reply["rows"]]
 
     def refit(
         self, entries: Sequence[Quarantined], definition: Definition | None, query: Query | None

@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -19,6 +19,7 @@ from mainstem.definitions.types import struct_fields
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.log.producer import Outgoing
 from mainstem.schemas.codec import Codec
+from mainstem.schemas.edge import NotEncoded, Write
 
 _RANGES = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
@@ -48,11 +49,15 @@ def read_body(body: bytes) -> list[Any]:
 
 
 def outgoing(definition: Definition, records: Iterable[Any], codec: Codec) -> list[Outgoing]:
-    """The records as they go into the topic; INVALID_RECORD names the first that does not fit."""
+    """The records as they go into the topic; INVALID_RECORD names the first that does not fit.
+
+    Each is held against the columns, and by the codec against the schema of the topic.
+    """
     made = []
+    write = codec.writer(definition)
     for index, record in enumerate(records):
         try:
-            made.append(_outgoing(definition, record, codec))
+            made.append(_outgoing(definition, record, write))
         except _Misfit as misfit:
             place = f"{misfit.path}: " if misfit.path else ""
             raise MainstemError(
@@ -65,7 +70,21 @@ def outgoing(definition: Definition, records: Iterable[Any], codec: Codec) -> li
     return made
 
 
-def _outgoing(definition: Definition, record: Any, codec: Codec) -> Outgoing:
+def read_rows(rows: Iterable[tuple[str | None, str]], given: Collection[str]) -> list[Any]:
+    """Rows of an INSERT, each a key and JSON text, as the records of a request.
+
+    Columns that are not among the `given` names are left out: the schema may have a default.
+    """
+    named = {name.lower() for name in given}
+    records: list[Any] = []
+    for key, text in rows:
+        row = json.loads(text, parse_float=Decimal)
+        value = {name: item for name, item in row.items() if not named or name.lower() in named}
+        records.append({"key": key, "value": value})
+    return records
+
+
+def _outgoing(definition: Definition, record: Any, write: Write) -> Outgoing:
     if not isinstance(record, dict):
         raise _Misfit("", "an object with the field value was expected")
     unknown = record.keys() - {"value", "key", "timestamp"}
@@ -84,7 +103,14 @@ def _outgoing(definition: Definition, record: Any, codec: Codec) -> Outgoing:
         raise _Misfit("value", "its only column needs a value")
     key = record.get("key")
     data = _given_key(key) if key is not None else _key_of(definition, value, fields)
-    return Outgoing(data, codec.value(definition, fields), timestamp=timestamp)
+    try:
+        return Outgoing(data, write(fields), timestamp=timestamp)
+    except NotEncoded as refused:
+        raise _Misfit(_path(refused.path), refused.problem) from None
+
+
+def _path(parts: Iterable[str | int]) -> str:
+    return "value" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts)
 
 
 def _fields(definition: Definition, value: dict[str, Any]) -> dict[str, str]:

@@ -38,9 +38,11 @@ from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import SHOWN, Backfills
 from mainstem.gateway.changes import Changes, Done, plan_text, unknown
 from mainstem.gateway.engine import Engine
+from mainstem.gateway.records import outgoing, read_rows
 from mainstem.gateway.waiting import why_open
 from mainstem.gateway.writer import Writer
 from mainstem.log.admin import Admin
+from mainstem.schemas.codec import Codec
 from mainstem.views.pull import Parameters, Pull
 
 _MOST_TOPICS = 20
@@ -60,6 +62,7 @@ class Statements:
         backfills: Backfills,
         engine: Engine,
         writer: Writer,
+        codec: Codec,
         admin: Admin,
         pull: Pull,
         statuses: Statuses,
@@ -71,6 +74,7 @@ class Statements:
         self._backfills = backfills
         self._engine = engine
         self._writer = writer
+        self._codec = codec
         self._admin = admin
         self._pull = pull
         self._statuses = statuses
@@ -175,7 +179,11 @@ class Statements:
                     known=", ".join(columns),
                     suggestion="",
                 )
-        records = self._engine.encode(known, statement)
+        rows = read_rows(self._engine.rows(known, statement), statement.columns)
+        try:
+            records = outgoing(known, rows, self._codec)
+        except MainstemError as error:
+            raise error.at(statement.location) from None
         offsets = self._writer.write(known.topic, records)
         count = len(records)
         return _message(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Callable, Mapping
-from decimal import Decimal
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -15,12 +14,11 @@ import fastavro
 from mainstem.definitions.model import Definition, Format
 from mainstem.errors import MainstemError
 from mainstem.schemas import csv_rows, wire
-from mainstem.schemas.avro_columns import value_schema
 from mainstem.schemas.avro_json import natural_writer, row_writer
 from mainstem.schemas.avro_model import AvroType, Record
 from mainstem.schemas.avro_read import NotReadable, check_bounded, reading, written
-from mainstem.schemas.avro_values import row_maker
 from mainstem.schemas.csv_text import BadLine
+from mainstem.schemas.edge import Fields, RegisteredWriters, Write, json_object
 from mainstem.schemas.json_values import checker
 from mainstem.schemas.known import KnownSchemas
 from mainstem.vocabulary import Column
@@ -38,6 +36,7 @@ class Codec:
 
     def __init__(self, known: KnownSchemas) -> None:
         self._known = known
+        self._writers = RegisteredWriters(known)
         self._rows: dict[tuple[int, tuple[Column, ...]], Callable[[bytes], str]] = {}
 
     def text(self, definition: Definition, value: bytes) -> bytes:
@@ -63,22 +62,21 @@ class Codec:
                 plain = _decoded(value) if text else base64.b64encode(value).decode()
                 return json.dumps({column.name: plain}).encode()
 
-    def value(self, definition: Definition, fields: Mapping[str, str]) -> bytes:
-        """The value of a row, whose fields come as JSON text that fits their columns."""
+    def writer(self, definition: Definition) -> Write:
+        """What makes the value of a row, whose fields come as JSON text that fits their columns.
+
+        Made once for all rows of a request. It raises `edge.NotEncoded` for a row that the schema
+        which is registered for the topic refuses.
+        """
         match definition.format:
             case Format.JSON:
-                return _object(fields)
-            case Format.JSON_SCHEMA:
-                return wire.header(self._known.id_for(definition)) + _object(fields)
-            case Format.AVRO:
-                row = {name: _loaded(piece) for name, piece in fields.items()}
-                return wire.header(self._known.id_for(definition)) + avro_bytes(definition, row)
+                return json_object
+            case Format.JSON_SCHEMA | Format.AVRO:
+                return self._writers.writer(definition)
             case Format.CSV:
-                return csv_rows.line_of(definition, fields).encode()
+                return lambda fields: csv_rows.line_of(definition, fields).encode()
             case Format.RAW:
-                [column] = definition.value_columns
-                plain = str(_loaded(fields.get(column.name, '""')) or "")
-                return plain.encode() if column.type == "string" else base64.b64decode(plain)
+                return lambda fields: _raw(definition, fields)
 
     def shown(self, value: bytes) -> str | None:
         """JSON of a value that begins with the id of a schema; None for any other.
@@ -135,26 +133,6 @@ class Codec:
         return text
 
 
-@lru_cache(maxsize=_MOST_KEPT)
-def _encoder(definition_schema: str) -> Any:
-    return fastavro.parse_schema(_without_meaning(json.loads(definition_schema)))
-
-
-def avro_bytes(definition: Definition, row: Mapping[str, Any]) -> bytes:
-    """A row of JSON values as Avro, without the id before it."""
-    data = io.BytesIO()
-    made = row_maker(definition.value_columns)(row)
-    fastavro.schemaless_writer(data, _encoder(value_schema(definition).text), made)
-    return data.getvalue()
-
-
-def _without_meaning(schema: Any) -> Any:
-    """The schema without logical types: the encoder gets what it shall write."""
-    if isinstance(schema, dict):
-        return {k: _without_meaning(v) for k, v in schema.items() if k != "logicalType"}
-    return [_without_meaning(part) for part in schema] if isinstance(schema, list) else schema
-
-
 def _text(root: AvroType) -> str:
     return json.dumps(written(root))
 
@@ -184,10 +162,7 @@ def _decoded(value: bytes) -> str:
         raise NotDecoded(message) from None
 
 
-def _object(fields: Mapping[str, str]) -> bytes:
-    pieces = (f"{json.dumps(name)}:{piece}" for name, piece in fields.items())
-    return ("{" + ",".join(pieces) + "}").encode()
-
-
-def _loaded(piece: str) -> Any:
-    return json.loads(piece, parse_float=Decimal)
+def _raw(definition: Definition, fields: Fields) -> bytes:
+    [column] = definition.value_columns
+    plain = str(json.loads(fields.get(column.name, '""')) or "")
+    return plain.encode() if column.type == "string" else base64.b64decode(plain)

@@ -16,7 +16,19 @@ from mainstem.schemas.text import pointer
 _LONGEST = 200
 _MOST_KEPT = 1000
 
-Check = Callable[[bytes], str | None]
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a schema refuses a value, and which part of it."""
+
+    path: tuple[str | int, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{pointer(*self.path)}: {self.reason}" if self.path else self.reason
+
+
+Check = Callable[[bytes], Refusal | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +45,20 @@ def checker(reading: JsonReading) -> Check:
     referred = dict(reading.referred)
     validator = parse_json_schema(reading.schema, referred.__getitem__).validator()
 
-    def problem(data: bytes) -> str | None:
+    def problem(data: bytes) -> Refusal | None:
         try:
             value = json.loads(data)
         except (ValueError, RecursionError) as error:
-            return f"it is not JSON: {error}"
+            return Refusal((), f"it is not JSON: {error}")
         if not isinstance(value, dict):
-            return f"a JSON object was expected, not {type(value).__name__}"
+            return Refusal((), f"a JSON object was expected, not {type(value).__name__}")
         try:
             if validator.is_valid(value):
                 return None
             found = best_match(validator.iter_errors(value))
         except RecursionError:
-            return "it is nested too deep"
+            return Refusal((), "it is nested too deep")
         assert found is not None
-        return f"{pointer(*found.absolute_path)}: {found.message[:_LONGEST]}"
+        return Refusal(tuple(found.absolute_path), found.message[:_LONGEST])
 
     return problem

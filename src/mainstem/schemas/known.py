@@ -13,10 +13,11 @@ from mainstem.schemas.avro_parse import parse_avro
 from mainstem.schemas.avro_read import NotReadable
 from mainstem.schemas.json_parse import parse_json_schema
 from mainstem.schemas.json_values import JsonReading
-from mainstem.schemas.model import Reference, Schema, SchemaType
+from mainstem.schemas.model import Reference, Registered, Schema, SchemaType
 from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import BACKFILL_PREFIX
 
+_AWAY = ("REGISTRY_UNREACHABLE", "LOG_UNREACHABLE")
 _NOT_THERE = ("SCHEMA_UNKNOWN", "SUBJECT_UNKNOWN", "SCHEMA_VERSION_UNKNOWN")
 _SPOILT = ("SCHEMA_MALFORMED", "SCHEMA_TOO_LARGE", "SCHEMA_REFERENCE_CIRCLE")
 
@@ -60,6 +61,7 @@ class KnownSchemas:
         self._ids: dict[tuple[str, int], int] = {}
         """By subject and version, which stays what it is even when it is deleted."""
         self._written: dict[tuple[str, Schema], int] = {}
+        self._newest: dict[str, Registered | None] = {}
 
     def avro(self, id: int) -> AvroType:
         """The Avro type with that id.
@@ -102,6 +104,21 @@ class KnownSchemas:
             if (subject, version) not in self._ids:
                 self._ids[subject, version] = self._registry.version(subject, version).id
         return [id for (known, _), id in self._ids.items() if known == subject]
+
+    def newest(self, topic: str) -> Registered | None:
+        """The newest version for a topic; None when there is none.
+
+        While the registry does not answer, the one that was the newest before.
+        """
+        subject = subject_of(topic)
+        try:
+            self._newest[subject] = self._registry.latest(subject)
+        except MainstemError as error:
+            if error.code in _NOT_THERE:
+                self._newest[subject] = None
+            elif error.code not in _AWAY or self._newest.get(subject) is None:
+                raise
+        return self._newest[subject]
 
     def _versions_of(self, subject: str) -> list[int]:
         try:

@@ -107,6 +107,7 @@ class Stub:
             backfills=nothing,
             engine=cast(Any, Engine()),
             writer=cast(Any, self.writer),
+            codec=self.codec,
             admin=cast(Any, self.admin),
             pull=cast(Any, self.pull),
             statuses=lambda: {"home": {"state": "running", "lag_records": 7}},

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.errors import MainstemError
-from mainstem.gateway.records import outgoing, read_body
+from mainstem.gateway.records import outgoing, read_body, read_rows
 from mainstem.schemas.codec import Codec
 from mainstem.schemas.known import KnownSchemas
+from mainstem.schemas.model import Schema, SchemaType
 from mainstem.testing.registry import MemoryRegistry
 from mainstem.vocabulary import Column, SourceLocation
 
@@ -138,3 +140,40 @@ def test_wrong_bodies(body: str) -> None:
 
 def test_numbers_are_read_as_decimals() -> None:
     assert read_body(b'{"records":[1.10]}') == [Decimal("1.10")]
+
+
+def test_what_the_registered_schema_refuses_is_named_by_record_and_path() -> None:
+    registry = MemoryRegistry()
+    order = {
+        "type": "object",
+        "properties": {"tags": {"items": {"minimum": 1}}},
+        "required": ["id"],
+    }
+    registry.register("t-value", Schema(SchemaType.JSON, json.dumps(order)))
+    orders = replace(definition(), format=Format.JSON_SCHEMA)
+    codec = Codec(KnownSchemas(registry))
+    good = {"value": {"id": 1, "tags": [1]}}
+    [record] = outgoing(orders, [good], codec)
+    assert record.value == b'\0\0\0\0\1{"id":1,"tags":[1]}'
+    for bad, path, problem in (
+        ({"id": 1, "tags": [1, 0]}, "value.tags[1]", "0 is less than the minimum of 1"),
+        ({"tags": [1]}, "value", "'id' is a required property"),
+    ):
+        with pytest.raises(MainstemError) as error:
+            outgoing(orders, [good, {"value": bad}], codec)
+        found = error.value
+        assert (found.code, found.params["index"], found.params["path"]) == (
+            "INVALID_RECORD", 1, path,
+        )  # fmt: skip
+        assert f"{path}: {problem} (schema 1)" in found.message
+
+
+def test_rows_of_an_insert_leave_out_what_was_not_given() -> None:
+    rows = [("7", '{"id":7,"name":null,"price":12.50}'), (None, '{"id":8,"name":null,"price":0}')]
+    given = read_rows(rows, ("ID", "name"))
+    assert given == [
+        {"key": "7", "value": {"id": 7, "name": None}},
+        {"key": None, "value": {"id": 8, "name": None}},
+    ]
+    every = read_rows(rows, ())[0]["value"]
+    assert (list(every), str(every["price"])) == (["id", "name", "price"], "12.50")

@@ -121,7 +121,7 @@ def test_numbers_of_errors(client: Client) -> None:
     client.no(40407, "DELETE", "/subjects/a/versions/1", permanent="true")
     client.no(40408, "GET", "/config/a")
     client.no(40409, "GET", "/mode/a")
-    client.no(409, "POST", "/subjects/a/versions", {"schema": '"string"'})
+    client.no(40901, "POST", "/subjects/a/versions", {"schema": '"string"'})
     for malformed in ("", "{", '"nothing"', '{"type":"record"}'):
         client.no(42201, "POST", "/subjects/a/versions", {"schema": malformed})
     client.no(42201, "POST", "/subjects/a/versions", {})
