@@ -168,6 +168,15 @@ class Client:
         """All topics but the internal ones."""
         return list(self._call("GET", "/v1/topics")["topics"])
 
+    def groups(self, topic: str) -> dict[str, Any]:
+        """Consumer groups that have read a topic, and how many were not asked."""
+        return self._call("GET", f"/v1/topics/{quote(topic, safe='')}/groups")
+
+    def try_schema(self, topic: str, request: Mapping[str, Any]) -> Iterator[Event]:
+        """Would the last records pass a schema? `progress` events, then `found`."""
+        path = f"/v1/topics/{quote(topic, safe='')}/trial"
+        yield from self._stream("POST", path, json=dict(request))
+
     def write(self, name: str, body: bytes) -> dict[str, Any]:
         """Write records to a stream; `body` is the request document, already JSON."""
         path = f"/v1/streams/{quote(name, safe='')}/records"
@@ -242,11 +251,13 @@ class Client:
         if limit is not None:
             params["limit"] = str(limit)
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
+        yield from self._stream("GET", "/v1/subscribe", params=params, headers=headers)
+
+    def _stream(self, method: str, path: str, **request: Any) -> Iterator[Event]:
+        """The events of a response, as they come."""
         timeout = httpx2.Timeout(self.timeout, connect=5.0, read=_SILENCE_SECONDS)
         try:
-            with self._http.stream(
-                "GET", "/v1/subscribe", params=params, headers=headers, timeout=timeout
-            ) as response:
+            with self._http.stream(method, path, timeout=timeout, **request) as response:
                 if response.status_code >= 400:
                     response.read()
                     raise self._refusal(response)

@@ -1,4 +1,4 @@
-"""Who would feel a change of a subject's schema: streams and flows that use a field."""
+"""Who would feel a change of a subject's schema: streams, flows and sinks, and consumer groups."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from mainstem.errors import MainstemError
 
 Objects = Sequence[Mapping[str, Any]]
 _SUFFIXES = ("-value", "-key")
+_KINDS = {"sink": "sink", "event": "event function"}
+"""Python functions that write no records of their own."""
 
 
 def topic_of(subject: str) -> str | None:
@@ -35,6 +37,17 @@ def catalog_objects(session: Session) -> Objects | None:
         return None
 
 
+def consumers(session: Session, topic: str) -> list[str] | None:
+    """Consumer groups of other programs that have read a topic; None when nobody tells."""
+    try:
+        told = session.client.groups(topic)
+    except MainstemError as error:
+        session.say_more(f"who consumes {topic} is not known: {error.message}")
+        return None
+    more = [f"{told['not_asked']} groups that were not asked"] if told["not_asked"] else []
+    return [*told["groups"], *more]
+
+
 def users(objects: Objects, topic: str, field: str | None) -> list[str]:
     """Names and kinds of those that read the field of the topic's records, the nearest first.
 
@@ -47,7 +60,8 @@ def users(objects: Objects, topic: str, field: str | None) -> list[str]:
         one = todo.pop(0)
         if one["name"] in found:
             continue
-        found[one["name"]] = f"{one['name']} ({one['kind']})"
+        kind = _KINDS.get(one["function"], one["kind"])
+        found[one["name"]] = f"{one['name']} ({kind})"
         todo += [
             flow
             for flow in objects

@@ -42,6 +42,7 @@ from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
 from mainstem.engine.times import check_expression
+from mainstem.engine.trial import try_schema
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -102,6 +103,9 @@ class Answers:
                 yield self._extent(payload)
             case "apply_late":
                 yield self._apply_late(payload)
+            case "try_schema":
+                parts = (self._spark, self._connection, self._admin, self._formats)
+                yield from try_schema(*parts, payload)
             case "refit":
                 yield refit(self._spark, self._formats, payload)
             case _:

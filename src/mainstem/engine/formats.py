@@ -19,9 +19,12 @@ from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.avro_read import NotReadable, Reading, reading
 from mainstem.schemas.codec import Codec, NotDecoded
+from mainstem.schemas.given import gathered
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.known import KnownSchemas, own_schema
+from mainstem.schemas.model import Schema
 from mainstem.schemas.source import SchemaSource
+from mainstem.schemas.trial import Trial
 from mainstem.vocabulary import Column
 
 NEW_ID = "SCHEMA_ID_NEW"
@@ -50,6 +53,7 @@ class Formats:
     """What an engine knows of schemas; any thread may call. Registry errors pass through."""
 
     def __init__(self, registry: SchemaSource) -> None:
+        self._registry = registry
         self._known = KnownSchemas(registry)
         self._codec = Codec(self._known)
         self._met: dict[str, set[int]] = {}
@@ -69,6 +73,10 @@ class Formats:
         if not definition.format.registered:
             return Versions()
         return self._versions(definition, _ids_in(records))
+
+    def trial(self, records: DataFrame, schema: Schema) -> Trial:
+        """What holds these records against another schema."""
+        return Trial(schema, gathered(self._registry, _ids_in(records), schema))
 
     def meet(self, error: MainstemError, records: DataFrame | None = None) -> bool:
         """Takes up the id for which a batch failed, and all others among its records.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from mainstem.definitions.model import Definition, InsertValues, Query
 from mainstem.errors import MainstemError
 from mainstem.log.quarantine import Quarantined
 from mainstem.log.requests import Caller
+from mainstem.schemas.model import Schema
 from mainstem.vocabulary import Column
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
@@ -21,6 +22,7 @@ _ANALYSE_SECONDS = 60.0
 _ROWS_SECONDS = 60.0
 _REFIT_SECONDS = 60.0
 _APPLY_SECONDS = 600.0
+_TRY_SECONDS = 600.0
 _PATIENCE_SECONDS = 5.0
 """How much longer than a query itself its answer may take."""
 
@@ -130,6 +132,18 @@ class Engine:
             if "done" in chunk:
                 answer = replace(answer, truncated=chunk["truncated"], read=chunk["read"])
         return answer
+
+    def try_schema(
+        self, topic: str, schema: Schema, last: int
+    ) -> Generator[dict[str, Any], None, None]:
+        """Would the last records of a topic pass a schema? How far it is, then what was found."""
+        references = [
+            {"name": each.name, "subject": each.subject, "version": each.version}
+            for each in schema.references
+        ]
+        document = {"type": schema.type.value, "text": schema.text, "references": references}
+        payload = {"topic": topic, "last": last, "schema": document}
+        yield from self._caller.stream("try_schema", payload, _TRY_SECONDS)
 
     def extent(self, query: Query, inputs: Sequence[Definition]) -> list[dict[str, Any]]:
         """How many records of each stream a query over history would read, of how many."""

@@ -84,15 +84,22 @@ class Codec:
         None as well when the registry cannot be asked: the bytes themselves can still be shown.
         """
         try:
-            id = wire.schema_id(value)
-            try:
-                root = self._known.avro(id)
-            except NotReadable:  # it may be of the other type
-                return self._json(value).decode()
-            check_bounded(root)
-            return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
+            return self.natural(value)
         except (MainstemError, ValueError, OverflowError):
             return None
+
+    def natural(self, value: bytes) -> str:
+        """JSON of all that a value holds which begins with the id of a schema.
+
+        Raises NotFramed, NotReadable or NotDecoded, or OverflowError for a time out of all bounds.
+        """
+        id = wire.schema_id(value)
+        try:
+            root = self._known.avro(id)
+        except NotReadable:  # it may be of the other type
+            return self._json(value).decode()
+        check_bounded(root)
+        return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
 
     def _json(self, value: bytes) -> bytes:
         try:

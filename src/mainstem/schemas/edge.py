@@ -20,7 +20,7 @@ from mainstem.definitions.model import Definition, Format
 from mainstem.schemas import wire
 from mainstem.schemas.avro_model import Record
 from mainstem.schemas.avro_read import NotReadable, reading, written
-from mainstem.schemas.avro_values import Unfit, carries, row_maker
+from mainstem.schemas.avro_rows import Unfit, carries, row_maker
 from mainstem.schemas.json_columns import closed_to
 from mainstem.schemas.json_values import checker
 from mainstem.schemas.known import KnownSchemas

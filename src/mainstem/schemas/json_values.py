@@ -6,8 +6,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from jsonschema.exceptions import best_match
+from jsonschema.protocols import Validator
 
 from mainstem.schemas.json_parse import parse_json_schema
 from mainstem.schemas.model import Reference, Schema
@@ -23,6 +25,8 @@ class Refusal:
 
     path: tuple[str | int, ...]
     reason: str
+    rule: str = ""
+    """What of the schema refuses it, in one word; the same for all values that fail so."""
 
     def __str__(self) -> str:
         return f"{pointer(*self.path)}: {self.reason}" if self.path else self.reason
@@ -53,12 +57,17 @@ def checker(reading: JsonReading) -> Check:
         if not isinstance(value, dict):
             return Refusal((), f"a JSON object was expected, not {type(value).__name__}")
         try:
-            if validator.is_valid(value):
-                return None
-            found = best_match(validator.iter_errors(value))
+            return refusal_of(validator, value)
         except RecursionError:
             return Refusal((), "it is nested too deep")
-        assert found is not None
-        return Refusal(tuple(found.absolute_path), found.message[:_LONGEST])
 
     return problem
+
+
+def refusal_of(validator: Validator, value: Any) -> Refusal | None:
+    """What a validator says of a value; None when it lets it through."""
+    if validator.is_valid(value):
+        return None
+    found = best_match(validator.iter_errors(value))
+    assert found is not None
+    return Refusal(tuple(found.absolute_path), found.message[:_LONGEST], str(found.validator))

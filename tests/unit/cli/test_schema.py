@@ -17,7 +17,7 @@ from mainstem.schemas.registry_client import RegistryClient
 from mainstem.testing.schemas_topic import MemoryTopic
 
 if TYPE_CHECKING:
-    from tests.unit.cli.conftest import Gateway, Run
+    from tests.unit.cli.conftest import Gateway, Request, Run, Stream
 
 
 def click(*fields: str, default: str | None = None) -> str:
@@ -28,7 +28,8 @@ def click(*fields: str, default: str | None = None) -> str:
 
 def one(name: str, **more: Any) -> dict[str, Any]:
     columns = [{"name": column, "type": "string"} for column in more.pop("columns", ())]
-    plain = {"kind": "stream", "topic": name, "wildcard": False, "inputs": [], "columns_read": []}
+    plain: dict[str, Any] = {"kind": "stream", "function": None, "topic": name, "wildcard": False}
+    plain |= {"inputs": [], "columns_read": []}
     return {"name": name, **plain, "columns": columns, **more}
 
 
@@ -40,6 +41,7 @@ OBJECTS = [
     one("after", columns=["n"], inputs=["pages"], columns_read=["page"]),
     one("counts", columns=["m"], inputs=["pages"], columns_read=["n"]),
     one("python", columns=["x"], inputs=["clicks"]),
+    one("mail", columns=["batch"], inputs=["clicks"], columns_read=["*"], function="sink"),
 ]
 
 
@@ -59,6 +61,7 @@ def registry(monkeypatch: pytest.MonkeyPatch, gateway: Gateway, project: Path) -
     client = RegistryClient("http://127.0.0.1/registry", transport=transport)
     monkeypatch.setattr(Session, "registry", client)
     gateway.answer("GET", "/v1/objects", {"objects": OBJECTS})
+    gateway.answer("GET", "/v1/topics/clicks/groups", {"groups": ["billing"], "not_asked": 0})
 
 
 @pytest.fixture
@@ -155,22 +158,59 @@ def test_a_break_says_whom(run: Run, clicks: Path) -> None:
     assert "version 2, BACKWARD: Click.page: " in result.out
     assert (
         "used by: clicks (stream), pages (table), all_clicks (stream), python (stream),"
-        " after (stream)\n" in result.out
+        " mail (sink), after (stream)\n" in result.out
     )
+    assert "consumer groups: billing; of which fields they use nothing is known" in result.out
     document = json.loads(
         run("schema", "check", str(clicks), "--subject", "clicks-value", "-o", "json").out
     )
     assert document[0]["compatible"] is False
     assert document[0]["breaks"][0]["field"] == "page"
     assert document[0]["breaks"][0]["version"] == 2
+    assert (document[0]["consumers"], document[0]["records"]) == (["billing"], None)
 
 
 def test_who_uses_it_may_not_be_known(run: Run, gateway: Gateway, clicks: Path) -> None:
     gateway.refuse("GET", "/v1/objects", "INTERNAL", 500)
+    gateway.refuse("GET", "/v1/topics/clicks/groups", "INTERNAL", 500)
     clicks.write_text(click("user", "added"))
     result = run("schema", "check", str(clicks), "--subject", "clicks-value")
     assert result.code == 4
     assert "used by: not known" in result.out
+    assert "consumer groups: not known" in result.out
+
+
+def test_the_last_records_are_asked(
+    run: Run, gateway: Gateway, clicks: Path, stream: type[Stream]
+) -> None:
+    sample = {"topic": "clicks", "partition": 1, "offset": 7, "path": "page", "reason": "no"}
+    reason = {"path": "page", "rule": "string", "reason": "no", "count": 2, "samples": [sample]}
+    found: dict[str, Any] = {"passed": 8, "failed": 2, "deletions": 0, "reasons": [reason]}
+    asked: list[Any] = []
+
+    def answer(*events: tuple[str, Any]) -> None:
+        def handle(request: Request) -> Stream:
+            asked.append(request.json())
+            return stream([(*event, "") for event in events])
+
+        gateway.on("POST", "/v1/topics/clicks/trial", handle)
+
+    answer(("progress", {"read": 5, "of": 10}), ("found", found))
+    given = ("schema", "check", str(clicks), "--subject", "clicks-value", "--last", "10")
+    result = run(*given)
+    assert result.code == 4
+    assert "8 of the last 10 records of clicks would pass, 2 would not:" in result.out
+    assert "2 x page: no (string)\n      such as partition 1 offset 7" in result.out
+    assert (asked[0]["last"], asked[0]["schema"]) == (10, clicks.read_text())
+    document = json.loads(run(*given, "-o", "json").out)
+    assert document[0]["records"] == {"topic": "clicks", **found}
+    answer(("found", {**found, "failed": 0, "reasons": []}))
+    result = run(*given)
+    assert (result.code, result.out) == (0, "")
+    assert "8 of the last 8 records of clicks would pass" in result.err
+    answer(("progress", {"read": 0, "of": 10}))
+    assert "NOT_A_GATEWAY" in run(*given).err
+    assert run("schema", "check", str(clicks), "--subject", "shop.Order", "--last", "1").code == 64
 
 
 def test_wildcard_streams_read_the_topic_too(run: Run, gateway: Gateway, clicks: Path) -> None:

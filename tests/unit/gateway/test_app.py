@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
@@ -74,6 +75,19 @@ class Engine:
             return {"records": 2, "windows": 1, "rows": 3}
         return {"records": 0, "windows": 0, "rows": 0}
 
+    def rows(self, definition: Any, insert: Any) -> list[tuple[str | None, str]]:
+        """As Spark types them: columns that were not given are null."""
+        return [(None, '{"user":"u1","n":null}'), (None, '{"user":null,"n":7}')]
+
+    def try_schema(self, topic: str, schema: Any, last: int) -> Any:
+        """Fails before or behind its first word, for some topics."""
+        if topic == "none":
+            raise MainstemError("UNKNOWN_TOPIC", topic=topic, suggestion="")
+        yield {"read": 0, "of": last}
+        if topic == "lost":
+            raise MainstemError("ENGINE_UNREACHABLE", seconds=1)
+        yield {"found": {"schema": schema.text, "type": schema.type.value}}
+
 
 class Admin:
     """A log with some topics."""
@@ -83,6 +97,15 @@ class Admin:
 
     def topics_of(self, definition: Any) -> list[str]:
         return self.matching(definition.pattern)
+
+    def begin_offsets(self, topic: str) -> dict[int, int]:
+        return {0: 0}
+
+    def groups(self) -> list[str]:
+        return ["billing", "mainstem.home.1", "other"]
+
+    def groups_of(self, topic: str, asked: list[str]) -> list[str]:
+        return [group for group in asked if group != "other"]
 
 
 class Stub:
@@ -101,11 +124,12 @@ class Stub:
             lambda: [progress],
         )
         nothing = cast(Any, None)
+        self.engine = cast(Any, Engine())
         self.statements = Statements(
             catalog=self.catalog,
             changes=nothing,
             backfills=nothing,
-            engine=cast(Any, Engine()),
+            engine=self.engine,
             writer=cast(Any, self.writer),
             codec=self.codec,
             admin=cast(Any, self.admin),
@@ -345,3 +369,31 @@ def test_page_and_description(client: TestClient) -> None:
     assert "innerHTML" not in client.get("/page/page.js").text
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/v1/sql", "/v1/subscribe", "/v1/tables/{name}/rows", "/v1/status"} <= paths.keys()
+
+
+def test_other_programs_that_read_a_topic(client: TestClient) -> None:
+    answer = client.get("/v1/topics/clicks/groups").json()
+    assert answer == {"groups": ["billing"], "not_asked": 0}
+
+
+def test_a_trial_tells_how_far_it_is(client: TestClient) -> None:
+    request = {"schema": '"int"', "schemaType": "AVRO", "last": 5}
+
+    def events(topic: str) -> list[tuple[str, Any]]:
+        answer = client.post(f"/v1/topics/{topic}/trial", json=request)
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        parts = (part.split("\n") for part in answer.text.strip().split("\n\n"))
+        return [(p[0].removeprefix("event: "), json.loads(p[2][6:])) for p in parts]
+
+    assert events("clicks") == [
+        ("progress", {"read": 0, "of": 5}),
+        ("found", {"schema": '"int"', "type": "AVRO"}),
+    ]
+    assert [(name, data.get("title")) for name, data in events("lost")] == [
+        ("progress", None),
+        ("error", "ENGINE_UNREACHABLE"),
+    ]
+    # what is wrong from the beginning is no event
+    assert client.post("/v1/topics/none/trial", json=request).json()["title"] == "UNKNOWN_TOPIC"
+    for bad in ({"last": 0}, {"schemaType": "XML"}, {"schema": ""}):
+        assert client.post("/v1/topics/clicks/trial", json=request | bad).status_code in (400, 422)
