@@ -98,11 +98,19 @@ class KnownSchemas:
         return schema
 
     def ids_of(self, topic: str) -> list[int]:
-        """The ids of all versions that are registered for a topic."""
+        """The ids of all versions that are registered for a topic.
+
+        While the registry does not answer, those that it has told of before. That is no judgement
+        of a record: one with another id is asked about when it is met.
+        """
         subject = subject_of(topic)
-        for version in self._versions_of(subject):
-            if (subject, version) not in self._ids:
-                self._ids[subject, version] = self._registry.version(subject, version).id
+        try:
+            for version in self._versions_of(subject):
+                if (subject, version) not in self._ids:
+                    self._ids[subject, version] = self._registry.version(subject, version).id
+        except MainstemError as error:
+            if error.code not in _AWAY:
+                raise
         return [id for (known, _), id in self._ids.items() if known == subject]
 
     def newest(self, topic: str) -> Registered | None:

@@ -36,6 +36,25 @@ def test_the_versions_of_a_topic() -> None:
     assert registry.versions("shop.orders-value") == [1, 2]
 
 
+def test_versions_of_a_registry_that_is_away() -> None:
+    class Registry(MemoryRegistry):
+        away = True
+
+        def versions(self, subject: str) -> list[int]:
+            if self.away:
+                raise MainstemError("REGISTRY_UNREACHABLE", url="http://x", problem="no route")
+            return super().versions(subject)
+
+    registry = Registry()
+    known = KnownSchemas(registry)
+    assert known.ids_of("shop.orders") == []  # a record says more, and then it is asked about
+    registry.away = False
+    id = known.id_for(orders("a"))
+    assert known.ids_of("shop.orders") == [id]
+    registry.away = True
+    assert known.ids_of("shop.orders") == [id]
+
+
 def test_an_id_is_asked_for_until_it_is_known() -> None:
     asked = []
 
@@ -64,7 +83,7 @@ def test_a_schema_that_cannot_be_used_says_why() -> None:
 def test_other_errors_of_a_registry_are_not_about_the_schema() -> None:
     class Away(MemoryRegistry):
         def versions(self, subject: str) -> list[int]:
-            raise MainstemError("REGISTRY_UNREACHABLE", url="http://x", problem=subject)
+            raise MainstemError("REGISTRY_FAILED", url="http://x", problem=subject)
 
     with pytest.raises(MainstemError):
         KnownSchemas(Away()).ids_of("t")
