@@ -9,7 +9,7 @@ from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.errors import MainstemError
 from mainstem.schemas.avro_read import NotReadable
 from mainstem.schemas.known import KnownSchemas, subject_of
-from mainstem.schemas.model import Schema, SchemaType
+from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.testing.registry import MemoryRegistry
 from mainstem.vocabulary import Column, SourceLocation
 
@@ -76,6 +76,10 @@ def test_an_id_is_asked_for_until_it_is_known() -> None:
 def test_a_schema_that_cannot_be_used_says_why() -> None:
     registry = MemoryRegistry()
     registry.register("x", Schema(SchemaType.AVRO, '{"type": "record"}'))
+    gone = Schema(SchemaType.AVRO, '"Gone"', (Reference("Gone", "gone", 1),))
+    registry.register("y", gone)
+    with pytest.raises(NotReadable, match="schema 2 cannot be used: the reference Gone leads"):
+        KnownSchemas(registry).avro(2)
     with pytest.raises(NotReadable, match="schema 1 cannot be used"):
         KnownSchemas(registry).avro(1)
 
