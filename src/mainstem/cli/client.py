@@ -177,6 +177,10 @@ class Client:
         path = f"/v1/topics/{quote(topic, safe='')}/trial"
         yield from self._stream("POST", path, json=dict(request))
 
+    def try_definitions(self, request: Mapping[str, Any]) -> Iterator[Event]:
+        """Would the last records fit the definitions in a file? `found` for each of them."""
+        yield from self._stream("POST", "/v1/trial", json=dict(request))
+
     def write(self, name: str, body: bytes) -> dict[str, Any]:
         """Write records to a stream; `body` is the request document, already JSON."""
         path = f"/v1/streams/{quote(name, safe='')}/records"

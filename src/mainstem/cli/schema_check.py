@@ -20,7 +20,7 @@ from mainstem.cli.schema_shown import (
     show_checked,
     show_registered,
 )
-from mainstem.cli.schema_trial import try_records
+from mainstem.cli.schema_trial import try_definitions, try_records
 from mainstem.cli.schema_users import Objects, catalog_objects, consumers, topic_of, users
 from mainstem.errors import MainstemError
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 BREAK_EXIT = 4
 FOLDER = "schemas"
+_DEFINITIONS = ".sql"
 
 
 @command(
@@ -41,13 +42,16 @@ FOLDER = "schemas"
         "mainstem schema check click.avsc --subject clicks-value",
         "mainstem schema check schemas -o json               for programs",
         "mainstem schema check schemas --last 10000          and would the last records pass?",
+        "mainstem schema check pipeline/orders.sql --last 10000   columns and rules of streams",
     ),
 )
 def check(
     session: Session,
     path: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATH]...", help="Files and folders; else schemas/."),
+        typer.Argument(
+            metavar="[PATH]...", help="Files and folders; else schemas/. With --last, .sql too."
+        ),
     ] = None,
     subject: Annotated[
         str | None,
@@ -61,7 +65,7 @@ def check(
             "--last",
             metavar="N",
             min=1,
-            help="Also hold the last N records of each subject's topic against its schema.",
+            help="Also hold the last N records of each topic against the schema or definition.",
         ),
     ] = None,
 ) -> None:
@@ -69,11 +73,17 @@ def check(
 
     Nothing is changed. Exit code 4: there is a break, or a record would not pass. Each break is
     told with version, path and reason, and with the streams, tables and sinks that use the field,
-    as far as the catalog knows, and the consumer groups that read the topic.
+    as far as the catalog knows, and the consumer groups that read the topic. Of a .sql file, the
+    streams and tables that it declares are held against the last records of their topics.
     """
     from mainstem.cli.schema_files import read_schema, subject_of
 
-    files = _files(session, path or [])
+    declared = [name for name in path or () if name.endswith(_DEFINITIONS)]
+    if declared and last is None:
+        problem = f"{declared[0]} is held against records: say how many"
+        raise typer.BadParameter(problem, param_hint="--last")
+    given = [name for name in path or () if name not in declared]
+    files = [] if declared and not given else _files(session, given)
     if len(files) > 1 and (subject or reference or kind):
         raise typer.BadParameter("--subject, --type and --reference are about one file")
     checked: list[Checked] = []
@@ -88,8 +98,9 @@ def check(
                 raise
             session.warn(f"{file}: {error.render()}")
             failed.append(error)
-    show_checked(session, checked)
-    if any(one.breaks or one.refused for one in checked):
+    tried = [one for name in declared for one in try_definitions(session, name, last or 0)]
+    show_checked(session, checked, tried)
+    if any(one.breaks or one.refused for one in checked) or any(one.failed for one in tried):
         raise typer.Exit(BREAK_EXIT)
     if failed:
         raise typer.Exit(failed[0].exit_code)

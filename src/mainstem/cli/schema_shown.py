@@ -66,7 +66,7 @@ class Checked:
         }
 
 
-def show_checked(session: Session, checked: Sequence[Checked]) -> None:
+def show_checked(session: Session, checked: Sequence[Checked], tried: Sequence[Tried] = ()) -> None:
     """The breaks of all files on stdout; which files are fine is a message."""
     if session.form() is not Format.TABLE:
         rows = [
@@ -76,6 +76,10 @@ def show_checked(session: Session, checked: Sequence[Checked]) -> None:
             for each in one.breaks
         ]  # fmt: skip
         document = [one.as_dict() for one in checked]
+        document += [
+            {"file": one.file, "definition": one.found["name"], "records": one.as_dict()}
+            for one in tried
+        ]
         write(session.form(), _BREAK_COLUMNS, rows, document=document)
         return
     for one in checked:
@@ -95,6 +99,8 @@ def show_checked(session: Session, checked: Sequence[Checked]) -> None:
             typer.echo(f"  consumer groups: {_consumers(one.consumers)}")
         if one.tried is not None:
             show_tried(session, one.tried)
+    for definition in tried:
+        show_tried(session, definition)
 
 
 def show_changes(

@@ -1,8 +1,9 @@
-"""Would the last records of a topic pass a schema? The engine reads them, and tells how far."""
+"""Would the last records pass a schema, or a definition? The engine reads them, and tells."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from mainstem.cli.pipeline import count
 from mainstem.errors import MainstemError
 
 if TYPE_CHECKING:
+    from mainstem.cli.client import Event
     from mainstem.schemas.model import Schema
 
 _SUFFIX = "-value"
@@ -21,10 +23,12 @@ _SHOWN_SAMPLES = 3
 
 @dataclass(frozen=True)
 class Tried:
-    """What the records of a topic say of a schema."""
+    """What the records of a topic say of a schema, or of a definition."""
 
     topic: str
     found: dict[str, Any]
+    file: str = ""
+    """Where the definition is."""
 
     @property
     def failed(self) -> int:
@@ -44,26 +48,45 @@ def try_records(session: Session, subject: str, schema: Schema, last: int) -> Tr
     if topic in (subject, ""):
         problem = f"{subject} is not about the values of a topic: it does not end in {_SUFFIX}"
         raise typer.BadParameter(problem, param_hint="--last")
+    events = session.client.try_schema(topic, {**contents(schema), "last": last})
+    [found] = _found(session, events)
+    return Tried(topic, found)
+
+
+def try_definitions(session: Session, file: str, last: int) -> list[Tried]:
+    """Have the engine hold the last records of each stream that a file declares against it."""
+    from mainstem.cli.schema_files import read_text
+
+    asked = {"file": {"path": file, "text": read_text(file)}, "last": last}
+    found = _found(session, session.client.try_definitions(asked))
+    return [Tried(one["topic"], one, file) for one in found]
+
+
+def _found(session: Session, events: Iterator[Event]) -> list[dict[str, Any]]:
+    """What was found; how far it is, is shown on a terminal."""
     live = sys.stderr.isatty() and not session.options.quiet
-    found = None
-    for event in session.client.try_schema(topic, {**contents(schema), "last": last}):
+    found = []
+    for event in events:
         if event.kind == "found":
-            found = event.data
+            found.append(event.data)
         elif live:
-            read, of = event.data["read"], event.data["of"]
-            sys.stderr.write(f"\r{topic}: {read:,} of {count(of, 'record')} read")
+            sys.stderr.write(
+                f"\r{event.data['read']:,} of {count(event.data['of'], 'record')} read"
+            )
             sys.stderr.flush()
     if live:
         sys.stderr.write("\n")
-    if found is None:
+    if not found:
         problem = "it ended without saying what the records are like"
         raise MainstemError("NOT_A_GATEWAY", url=session.client.url, problem=problem)
-    return Tried(topic, found)
+    return found
 
 
 def show_tried(session: Session, tried: Tried) -> None:
     """Reasons on stdout, each with some of its records; that all pass is a message."""
     found = tried.found
+    if tried.file:
+        typer.echo(f"{tried.file}: {found['name']}")
     judged = found["passed"] + found["failed"]
     told = f"{found['passed']:,} of the last {count(judged, 'record')} of {tried.topic} would pass"
     if not tried.failed:

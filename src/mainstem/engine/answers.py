@@ -42,7 +42,7 @@ from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
 from mainstem.engine.times import check_expression
-from mainstem.engine.trial import try_schema
+from mainstem.engine.trial import tried
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -103,9 +103,9 @@ class Answers:
                 yield self._extent(payload)
             case "apply_late":
                 yield self._apply_late(payload)
-            case "try_schema":
+            case "try":
                 parts = (self._spark, self._connection, self._admin, self._formats)
-                yield from try_schema(*parts, payload)
+                yield from tried(*parts, payload)
             case "refit":
                 yield refit(self._spark, self._formats, payload)
             case _:

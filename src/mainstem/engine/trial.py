@@ -1,7 +1,6 @@
-"""Would the last records of a topic pass a schema? A bounded read of the log, piece by piece.
+"""Would the last records of a topic pass a schema, or a definition? A bounded read, by pieces.
 
-Nothing is written. Each task counts by itself, and gives back one small document: memory is bounded
-by the number of different reasons, which is bounded, too.
+Nothing is written. What is kept is bounded by the number of different reasons, which is bounded.
 """
 
 from __future__ import annotations
@@ -11,12 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pydantic import TypeAdapter
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
-from mainstem.engine.decode import read_raw
+from mainstem.definitions.model import Definition
+from mainstem.engine.decode import bad_records, read_raw
 from mainstem.engine.formats import Formats
+from mainstem.engine.quarantine import diagnose
+from mainstem.engine.times import check_expression
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
+from mainstem.schemas.json_values import Refusal
 from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.schemas.tally import Tally
 from mainstem.schemas.trial import Trial
@@ -24,10 +29,11 @@ from mainstem.vocabulary import Offsets
 
 PIECE_RECORDS = 50_000
 """Read at once; behind each piece the asker is told how far it is, and may go away."""
+_DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _WANTED = ("topic", "partition", "offset", "value")
 
 
-def try_schema(
+def tried(
     spark: SparkSession,
     connection: Connection,
     admin: Admin,
@@ -35,21 +41,56 @@ def try_schema(
     payload: Mapping[str, Any],
 ) -> Iterator[dict[str, Any]]:
     """The answer to a request: `{"read", "of"}` again and again, then `{"found": ...}`."""
-    topic, session = str(payload["topic"]), spark.newSession()
-    schema = schema_of(payload["schema"])
+    session = spark.newSession()
+    if payload.get("schema") is not None:
+        schema, topic = schema_of(payload["schema"]), str(payload["topic"])
+
+        def judge(records: DataFrame) -> Tally:
+            return _by_schema(records, formats, schema)
+    else:
+        definition = _DEFINITION.validate_python(payload["definition"])
+        check_expression(session, definition, definition.columns)
+        topic = definition.topic
+
+        def judge(records: DataFrame) -> Tally:
+            return _by_definition(records, formats, definition)
+
     end = admin.end_offsets(topic)
     start = last_of(admin.begin_offsets(topic), end, int(payload["last"]))
     whole = Tally()
     done, of = 0, sum(end[p] - first for p, first in start.items())
     yield {"read": done, "of": of}
     for first, behind in pieces(start, end, PIECE_RECORDS):
-        records = read_raw(session, topic, connection, first, behind)
-        judge = _judging(formats.trial(records, schema))
-        for row in records.select(*_WANTED).mapInArrow(judge, "tally string").collect():
-            whole.add(Tally.from_document(json.loads(row.tally)))
+        whole.add(judge(read_raw(session, topic, connection, first, behind)))
         done += sum(behind[p] - first[p] for p in first)
         yield {"read": done, "of": of}
     yield {"found": whole.document()}
+
+
+def _by_schema(records: DataFrame, formats: Formats, schema: Schema) -> Tally:
+    found, judge = Tally(), _judging(formats.trial(records, schema))
+    for row in records.select(*_WANTED).mapInArrow(judge, "tally string").collect():
+        found.add(Tally.from_document(json.loads(row.tally)))
+    return found
+
+
+def _by_definition(records: DataFrame, formats: Formats, definition: Definition) -> Tally:
+    """By the decoder of the flows: what fails here would be put aside there."""
+    found = Tally()
+    bad = bad_records(records, definition, formats).select(*_WANTED, "mistaken")
+    for row in bad.toLocalIterator():
+        found.refuse([_refusal(row, definition, formats)], (row.topic, row.partition, row.offset))
+    [there] = records.agg(F.count("*").alias("all"), F.count("value").alias("valued")).collect()
+    found.deletions = there["all"] - there["valued"]
+    found.passed = there["valued"] - found.failed
+    return found
+
+
+def _refusal(row: Row, definition: Definition, formats: Formats) -> Refusal:
+    if row.mistaken is not None:
+        return Refusal((), row.mistaken, "event time")
+    problem = diagnose(bytes(row.value or b""), definition, formats)
+    return Refusal((), problem, problem.partition(":")[0])
 
 
 def schema_of(document: Mapping[str, Any]) -> Schema:
@@ -99,7 +140,7 @@ def _judging(trial: Trial) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
                 elif (refusal := judge_one(value)) is None:
                     tally.passed += 1
                 else:
-                    tally.refuse(refusal, (topic, partition, offset))
+                    tally.refuse([refusal], (topic, partition, offset))
         yield pa.RecordBatch.from_arrays([pa.array([json.dumps(tally.document())])], ["tally"])
 
     return judge

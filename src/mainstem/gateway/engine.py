@@ -143,7 +143,14 @@ class Engine:
         ]
         document = {"type": schema.type.value, "text": schema.text, "references": references}
         payload = {"topic": topic, "last": last, "schema": document}
-        yield from self._caller.stream("try_schema", payload, _TRY_SECONDS)
+        yield from self._caller.stream("try", payload, _TRY_SECONDS)
+
+    def try_definition(
+        self, definition: Definition, last: int
+    ) -> Generator[dict[str, Any], None, None]:
+        """Would the last records of its topic fit a definition? In the same way."""
+        payload = {"definition": _dump(definition), "last": last}
+        yield from self._caller.stream("try", payload, _TRY_SECONDS)
 
     def extent(self, query: Query, inputs: Sequence[Definition]) -> list[dict[str, Any]]:
         """How many records of each stream a query over history would read, of how many."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,34 +32,28 @@ class Tally:
     """What a trial found. Records without a value, which delete a row, are not judged."""
 
     passed: int = 0
+    failed: int = 0
+    """Records; one may fail for several reasons."""
     deletions: int = 0
     reasons: dict[tuple[str, str], Reason] = field(default_factory=dict)
     """By path, with [] for the places of lists, and rule."""
 
-    @property
-    def failed(self) -> int:
-        """Records that do not pass."""
-        return sum(reason.count for reason in self.reasons.values())
-
-    def refuse(self, refusal: Refusal, place: Place) -> None:
-        """One record that does not pass."""
-        found = self._reason((pattern(refusal.path), refusal.rule), refusal.reason[:_LONGEST])
-        found.count += 1
-        if len(found.samples) < MOST_SAMPLES:
-            topic, partition, offset = place
-            found.samples.append(
-                {
-                    "topic": topic,
-                    "partition": partition,
-                    "offset": offset,
-                    "path": exact(refusal.path),
-                    "reason": refusal.reason[:_LONGEST],
-                }
-            )
+    def refuse(self, refusals: Iterable[Refusal], place: Place) -> None:
+        """One record that does not pass, and all that is against it."""
+        self.failed += 1
+        topic, partition, offset = place
+        for refusal in refusals:
+            text = refusal.reason[:_LONGEST]
+            found = self._reason((pattern(refusal.path), refusal.rule), text)
+            found.count += 1
+            if len(found.samples) < MOST_SAMPLES:
+                where = {"topic": topic, "partition": partition, "offset": offset}
+                found.samples.append({**where, "path": exact(refusal.path), "reason": text})
 
     def add(self, other: Tally) -> None:
         """What was counted elsewhere."""
         self.passed += other.passed
+        self.failed += other.failed
         self.deletions += other.deletions
         for key, theirs in other.reasons.items():
             mine = self._reason(key, theirs.reason)
@@ -92,7 +86,7 @@ class Tally:
             (one["path"], one["rule"]): Reason(one["reason"], one["count"], one["samples"])
             for one in document["reasons"]
         }
-        return cls(document["passed"], document["deletions"], reasons)
+        return cls(document["passed"], document["failed"], document["deletions"], reasons)
 
     def _reason(self, key: tuple[str, str], text: str) -> Reason:
         if key not in self.reasons and len(self.reasons) >= MOST_REASONS:

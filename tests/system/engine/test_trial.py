@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
+from mainstem.definitions.model import Create, Definition
+from mainstem.definitions.parse import parse_one
 from mainstem.engine import trial
 from mainstem.errors import MainstemError
 from mainstem.testing.driver import Driver, Event
@@ -25,7 +29,7 @@ def asked(driver: Driver, last: int) -> list[dict[str, Any]]:
     schema = {"type": "AVRO", "text": json.dumps(NEW), "references": []}
     payload = {"topic": driver.entry("s").definition.topic, "last": last, "schema": schema}
     parts = (driver.spark, driver.connection, driver.admin, driver.formats)
-    return list(trial.try_schema(*parts, payload))
+    return list(trial.tried(*parts, payload))
 
 
 def test_the_last_records_are_judged(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,11 +63,38 @@ def test_the_last_records_are_judged(driver: Driver, monkeypatch: pytest.MonkeyP
     assert asked(driver, 9)[-1]["found"]["failed"] == 5
 
 
+def test_the_last_records_against_a_definition(driver: Driver) -> None:
+    driver.apply("CREATE STREAM s (id STRING, at TIMESTAMP) WITH (partitions = 1)")
+    driver.send(
+        [
+            Event("s", raw=b'{"id": 1, "at": "2026-01-01T00:00:00Z"}', timestamp=1_767_225_600_000),
+            Event("s", raw=b'{"id": "x", "at": "2026-01-01T00:00:00Z"}'),
+            Event("s", raw=b'{"id": 2, "at": null}'),
+            Event("s", raw=b"{"),
+        ]
+    )
+    changed = parse_one("CREATE STREAM s (id BIGINT, at TIMESTAMP) WITH (event_time = 'at')")
+    assert isinstance(changed, Create)
+    definition = replace(changed.definition, topic=driver.entry("s").definition.topic)
+    payload = {
+        "definition": TypeAdapter(Definition).dump_python(definition, mode="json"),
+        "last": 9,
+    }
+    parts = (driver.spark, driver.connection, driver.admin, driver.formats)
+    found = list(trial.tried(*parts, payload))[-1]["found"]
+    assert (found["passed"], found["failed"]) == (1, 3)
+    assert {one["rule"]: one["samples"][0]["offset"] for one in found["reasons"]} == {
+        'field "id" is not a bigint': 1,
+        "event time": 2,
+        "not JSON": 3,
+    }
+
+
 def test_a_schema_that_cannot_be_read_is_said_at_once(driver: Driver) -> None:
     driver.apply("CREATE STREAM s (id BIGINT)")
     schema = {"type": "AVRO", "text": '{"type": "record"}', "references": []}
     payload = {"topic": driver.entry("s").definition.topic, "last": 5, "schema": schema}
     parts = (driver.spark, driver.connection, driver.admin, driver.formats)
     with pytest.raises(MainstemError) as error:
-        list(trial.try_schema(*parts, payload))
+        list(trial.tried(*parts, payload))
     assert error.value.code == "SCHEMA_MALFORMED"

@@ -213,6 +213,26 @@ def test_the_last_records_are_asked(
     assert run("schema", "check", str(clicks), "--subject", "shop.Order", "--last", "1").code == 64
 
 
+def test_the_last_records_and_definitions(run: Run, gateway: Gateway, stream: type[Stream]) -> None:
+    file = Path("orders.sql")
+    file.write_text("CREATE STREAM orders (id INT)")
+    reason = {"path": "", "rule": "id_check", "reason": "no", "count": 2, "samples": []}
+    about = {"name": "orders", "topic": "shop.orders"}
+    found = {**about, "passed": 8, "failed": 2, "deletions": 0, "reasons": [reason]}
+    events = [("progress", {**about, "read": 0, "of": 9}, ""), ("found", found, "")]
+    gateway.on("POST", "/v1/trial", lambda _: stream(events))
+    result = run("schema", "check", str(file), "--last", "10")
+    assert result.code == 4
+    assert "orders.sql: orders\n  8 of the last 10 records of shop.orders" in result.out
+    [asked] = gateway.sent("POST", "/v1/trial")
+    assert asked.json() == {
+        "file": {"path": "orders.sql", "text": file.read_text()}, "last": 10,
+    }  # fmt: skip
+    document = json.loads(run("schema", "check", str(file), "--last", "10", "-o", "json").out)
+    assert document == [{"file": "orders.sql", "definition": "orders", "records": found}]
+    assert run("schema", "check", str(file)).code == 64
+
+
 def test_wildcard_streams_read_the_topic_too(run: Run, gateway: Gateway, clicks: Path) -> None:
     chat = one("chat", columns=["page"], topic="", wildcard=True)
     gateway.answer("GET", "/v1/objects", {"objects": [chat]})

@@ -88,6 +88,10 @@ class Engine:
             raise MainstemError("ENGINE_UNREACHABLE", seconds=1)
         yield {"found": {"schema": schema.text, "type": schema.type.value}}
 
+    def try_definition(self, definition: Any, last: int) -> Any:
+        yield {"read": last, "of": last}
+        yield {"found": {"passed": len(definition.columns)}}
+
 
 class Admin:
     """A log with some topics."""
@@ -393,6 +397,20 @@ def test_a_trial_tells_how_far_it_is(client: TestClient) -> None:
         ("progress", None),
         ("error", "ENGINE_UNREACHABLE"),
     ]
+    text = (
+        "CREATE STREAM a (x INT) WITH (topic = 't.a'); CREATE TABLE b (k INT PRIMARY KEY, v INT);"
+        "CREATE STREAM c AS SELECT x FROM a; CREATE STREAM d FROM TOPICS 'd.*' (x INT)"
+    )
+    answer = client.post("/v1/trial", json={"file": {"path": "a.sql", "text": text}, "last": 7})
+    found = [json.loads(line[6:]) for line in answer.text.split("\n") if line.startswith("data:")]
+    assert found == [
+        {"name": "a", "topic": "t.a", "read": 7, "of": 7},
+        {"name": "a", "topic": "t.a", "passed": 1},
+        {"name": "b", "topic": "b", "read": 7, "of": 7},
+        {"name": "b", "topic": "b", "passed": 2},
+    ]
+    empty = {"file": {"path": "a.sql", "text": ""}}
+    assert client.post("/v1/trial", json=empty).json()["title"] == "BAD_REQUEST"
     # what is wrong from the beginning is no event
     assert client.post("/v1/topics/none/trial", json=request).json()["title"] == "UNKNOWN_TOPIC"
     for bad in ({"last": 0}, {"schemaType": "XML"}, {"schema": ""}):

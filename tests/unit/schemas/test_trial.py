@@ -155,9 +155,9 @@ def test_references_go_along_and_a_registry_that_is_away_decides_nothing() -> No
 def test_a_tally_is_bounded_and_adds_up() -> None:
     one, other = Tally(passed=2), Tally(passed=1, deletions=1)
     for number in range(MOST_REASONS + 50):
-        one.refuse(Refusal((f"f{number}",), "no", "int"), ("t", 0, number))
+        one.refuse([Refusal((f"f{number}",), "no", "int")], ("t", 0, number))
     for offset in range(MOST_SAMPLES + 5):
-        other.refuse(Refusal(("l", offset, "n"), f"not {offset}", "int"), ("t", 1, offset))
+        other.refuse([Refusal(("l", offset, "n"), f"not {offset}", "int")], ("t", 1, offset))
     assert list(other.reasons) == [("l[].n", "int")]
     other.add(Tally.from_document(json.loads(json.dumps(one.document()))))
     document = other.document()
