@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
+import yaml
 from starlette.testclient import TestClient
 
 from mainstem.cli.context import Session
@@ -259,6 +261,21 @@ def test_check_a_folder(run: Run, clicks: Path) -> None:
     (folder / "clicks-value.avsc").write_text(click("other"))
     assert run("schema", "check", "schemas").code == 4
     assert run("schema", "check", "schemas", "--subject", "x").code == 64
+
+
+def test_the_hook_and_the_job_of_the_docs(run: Run, clicks: Path) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "schemas.md").read_text("utf-8")
+    job, hooks = (yaml.safe_load(part.partition("```")[0]) for part in text.split("```yaml\n")[1:])
+    [hook] = hooks["repos"][0]["hooks"]
+    [step] = [s["run"] for s in job["jobs"]["schemas"]["steps"] if "schema" in s.get("run", "")]
+    Path("schemas").mkdir()
+    file = Path("schemas/clicks-value.avsc")
+    assert re.match(hook["files"], str(file))
+    for fields, code in ((("user", "page", "more"), 0), (("other",), 4)):
+        file.write_text(click(*fields, default="" if code == 0 else None))
+        for command in ([*hook["entry"].split(), str(file)], step.partition("#")[0].split()):
+            assert command[0] == "mainstem"
+            assert run(*command[1:]).code == code
 
 
 def test_transitive_levels_name_each_version(run: Run, clicks: Path) -> None:
