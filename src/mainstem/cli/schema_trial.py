@@ -14,7 +14,7 @@ from mainstem.cli.pipeline import count
 from mainstem.errors import MainstemError
 
 if TYPE_CHECKING:
-    from mainstem.cli.client import Event
+    from mainstem.client import Event
     from mainstem.schemas.model import Schema
 
 _SUFFIX = "-value"
