@@ -23,6 +23,7 @@ from mainstem.schemas.given import gathered
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.known import KnownSchemas, own_schema
 from mainstem.schemas.model import Schema
+from mainstem.schemas.parse import parse
 from mainstem.schemas.source import SchemaSource
 from mainstem.schemas.trial import Trial
 from mainstem.vocabulary import Column
@@ -73,6 +74,10 @@ class Formats:
         if not definition.format.registered:
             return Versions()
         return self._versions(definition, _ids_in(records))
+
+    def check(self, schema: Schema) -> None:
+        """Raises what is wrong with a schema, or with what it refers to."""
+        parse(schema, self._registry.resolve)
 
     def trial(self, records: DataFrame, schema: Schema) -> Trial:
         """What holds these records against another schema."""

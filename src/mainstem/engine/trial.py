@@ -44,6 +44,7 @@ def tried(
     session = spark.newSession()
     if payload.get("schema") is not None:
         schema, topic = schema_of(payload["schema"]), str(payload["topic"])
+        formats.check(schema)
 
         def judge(records: DataFrame) -> Tally:
             return _by_schema(records, formats, schema)

@@ -70,12 +70,15 @@ def outgoing(definition: Definition, records: Iterable[Any], codec: Codec) -> li
     return made
 
 
-def read_rows(rows: Iterable[tuple[str | None, str]], given: Collection[str]) -> list[Any]:
+def read_rows(
+    definition: Definition, rows: Iterable[tuple[str | None, str]], given: Collection[str]
+) -> list[Any]:
     """Rows of an INSERT, each a key and JSON text, as the records of a request.
 
-    Columns that are not among the `given` names are left out: the schema may have a default.
+    A column that is not among the `given` names is NULL; where a schema is registered, it is left
+    out, as the schema may have a default for it.
     """
-    named = {name.lower() for name in given}
+    named = {name.lower() for name in given} if definition.format.registered else set()
     records: list[Any] = []
     for key, text in rows:
         row = json.loads(text, parse_float=Decimal)

@@ -179,7 +179,7 @@ class Statements:
                     known=", ".join(columns),
                     suggestion="",
                 )
-        rows = read_rows(self._engine.rows(known, statement), statement.columns)
+        rows = read_rows(known, self._engine.rows(known, statement), statement.columns)
         try:
             records = outgoing(known, rows, self._codec)
         except MainstemError as error:

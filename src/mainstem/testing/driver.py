@@ -228,7 +228,8 @@ class Driver:
             "values": statement.values,
         }
         reply = next(iter(self._answers("rows", payload)))
-        rows = read_rows(((r["key"], r["value"]) for r in reply["rows"]), statement.columns)
+        found = ((row["key"], row["value"]) for row in reply["rows"])
+        rows = read_rows(definition, found, statement.columns)
         records = outgoing(definition, rows, self.codec)
         self._producer.send(definition.topic, records)
         self._sent += len(records)
