@@ -39,6 +39,7 @@ from mainstem.engine.pipeline_rules import inspected
 from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
+from mainstem.engine.rules import check_rows, check_rules
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
 from mainstem.engine.times import check_expression
@@ -117,7 +118,9 @@ class Answers:
             columns = definition.columns
         else:
             columns = columns_of(self._compile(payload))
-        check_expression(self._spark.newSession(), definition, columns)
+        session = self._spark.newSession()
+        check_expression(session, definition, columns)
+        check_rules(session, definition, columns)
         return columns
 
     def _inspect(self, payload: dict[str, Any]) -> Query:
@@ -222,6 +225,7 @@ class Answers:
                     for kind in [types[column.name.lower()]]
                 )
             )
+            check_rows(typed, definition)
             row = F.to_json(F.struct("*"), JSON_OPTIONS)
             made = typed.select(key_of(definition).alias("key"), row.alias("value")).collect()
         except PySparkException as error:
