@@ -88,14 +88,14 @@ def show_tried(session: Session, tried: Tried) -> None:
     if tried.file:
         typer.echo(f"{tried.file}: {found['name']}")
     judged = found["passed"] + found["failed"]
-    told = f"{found['passed']:,} of the last {count(judged, 'record')} of {tried.topic} would pass"
+    told = f"{found['passed']} of the last {count(judged, 'record')} of {tried.topic} would pass"
     if not tried.failed:
         session.say(f"  {told}")
         return
-    typer.echo(f"  {told}, {tried.failed:,} would not:")
+    typer.echo(f"  {told}, {tried.failed} would not:")
     for reason in found["reasons"]:
         place = f"{reason['path']}: " if reason["path"] else ""
-        typer.echo(f"    {reason['count']:,} x {place}{reason['reason']} ({reason['rule']})")
+        typer.echo(f"    {reason['count']} x {place}{reason['reason']} ({reason['rule']})")
         samples = reason["samples"][:_SHOWN_SAMPLES]
         where = ", ".join(f"partition {one['partition']} offset {one['offset']}" for one in samples)
         typer.echo(f"      such as {where}")

@@ -18,6 +18,7 @@ from mainstem.definitions.model import Definition
 from mainstem.engine.decode import bad_records, read_raw
 from mainstem.engine.formats import Formats
 from mainstem.engine.quarantine import diagnose
+from mainstem.engine.rules import check_rules, told
 from mainstem.engine.times import check_expression
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -51,6 +52,7 @@ def tried(
     else:
         definition = _DEFINITION.validate_python(payload["definition"])
         check_expression(session, definition, definition.columns)
+        check_rules(session, definition, definition.columns)
         topic = definition.topic
 
         def judge(records: DataFrame) -> Tally:
@@ -78,20 +80,22 @@ def _by_schema(records: DataFrame, formats: Formats, schema: Schema) -> Tally:
 def _by_definition(records: DataFrame, formats: Formats, definition: Definition) -> Tally:
     """By the decoder of the flows: what fails here would be put aside there."""
     found = Tally()
-    bad = bad_records(records, definition, formats).select(*_WANTED, "mistaken")
+    bad = bad_records(records, definition, formats).select(*_WANTED, "mistaken", "broken")
     for row in bad.toLocalIterator():
-        found.refuse([_refusal(row, definition, formats)], (row.topic, row.partition, row.offset))
+        found.refuse(_refusals(row, definition, formats), (row.topic, row.partition, row.offset))
     [there] = records.agg(F.count("*").alias("all"), F.count("value").alias("valued")).collect()
     found.deletions = there["all"] - there["valued"]
     found.passed = there["valued"] - found.failed
     return found
 
 
-def _refusal(row: Row, definition: Definition, formats: Formats) -> Refusal:
+def _refusals(row: Row, definition: Definition, formats: Formats) -> list[Refusal]:
+    if row.broken is not None:
+        return [Refusal((), f"it breaks {told(definition, [name])}", name) for name in row.broken]
     if row.mistaken is not None:
-        return Refusal((), row.mistaken, "event time")
+        return [Refusal((), row.mistaken, "event time")]
     problem = diagnose(bytes(row.value or b""), definition, formats)
-    return Refusal((), problem, problem.partition(":")[0])
+    return [Refusal((), problem, problem.partition(":")[0])]
 
 
 def schema_of(document: Mapping[str, Any]) -> Schema:

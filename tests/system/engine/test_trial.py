@@ -67,13 +67,19 @@ def test_the_last_records_against_a_definition(driver: Driver) -> None:
     driver.apply("CREATE STREAM s (id STRING, at TIMESTAMP) WITH (partitions = 1)")
     driver.send(
         [
-            Event("s", raw=b'{"id": 1, "at": "2026-01-01T00:00:00Z"}', timestamp=1_767_225_600_000),
+            Event("s", raw=b'{"id": 2, "at": "2026-01-01T00:00:00Z"}', timestamp=1_767_225_600_000),
             Event("s", raw=b'{"id": "x", "at": "2026-01-01T00:00:00Z"}'),
             Event("s", raw=b'{"id": 2, "at": null}'),
             Event("s", raw=b"{"),
+            Event(
+                "s", raw=b'{"id": -5, "at": "2026-01-01T00:00:00Z"}', timestamp=1_767_225_600_000
+            ),
         ]
     )
-    changed = parse_one("CREATE STREAM s (id BIGINT, at TIMESTAMP) WITH (event_time = 'at')")
+    changed = parse_one(
+        "CREATE STREAM s (id BIGINT CHECK (id > 0), at TIMESTAMP,"
+        " EXPECT even (id % 2 = 0) ON VIOLATION fail) WITH (event_time = 'at')"
+    )
     assert isinstance(changed, Create)
     definition = replace(changed.definition, topic=driver.entry("s").definition.topic)
     payload = {
@@ -82,11 +88,13 @@ def test_the_last_records_against_a_definition(driver: Driver) -> None:
     }
     parts = (driver.spark, driver.connection, driver.admin, driver.formats)
     found = list(trial.tried(*parts, payload))[-1]["found"]
-    assert (found["passed"], found["failed"]) == (1, 3)
+    assert (found["passed"], found["failed"]) == (1, 4)
     assert {one["rule"]: one["samples"][0]["offset"] for one in found["reasons"]} == {
         'field "id" is not a bigint': 1,
         "event time": 2,
         "not JSON": 3,
+        "id_check": 4,
+        "even": 4,
     }
 
 
