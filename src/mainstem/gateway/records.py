@@ -10,7 +10,7 @@ import binascii
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -23,6 +23,13 @@ from mainstem.schemas.edge import NotEncoded, Write
 
 _RANGES = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_DAY, _CLOCK = r"\d{4}-\d{2}-\d{2}", r"[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?"
+_TIMES = {
+    "date": re.compile(_DAY, re.ASCII),
+    "timestamp": re.compile(rf"{_DAY}({_CLOCK}(Z|[+-]\d{{2}}(:?\d{{2}})?)?)?)?", re.ASCII),
+    "timestamp_ntz": re.compile(rf"{_DAY}({_CLOCK})?)?", re.ASCII),
+}
+"""The spellings of ISO-8601 that every flow reads, too."""
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
@@ -102,6 +109,7 @@ def _outgoing(definition: Definition, record: Any, write: Write) -> Outgoing:
     if not isinstance(value, dict):
         raise _Misfit("value", "a JSON object of the columns was expected")
     fields = _fields(definition, value)
+    _check_time(definition, value)
     if definition.format is Format.RAW and not any(v is not None for v in value.values()):
         raise _Misfit("value", "its only column needs a value")
     key = record.get("key")
@@ -126,6 +134,14 @@ def _fields(definition: Definition, value: dict[str, Any]) -> dict[str, str]:
         for name, column in known.items()
         if name in value
     }
+
+
+def _check_time(definition: Definition, value: dict[str, Any]) -> None:
+    """Every flow would put a record without its event time aside."""
+    if definition.kind is Kind.STREAM and definition.event_time and definition.time is None:
+        column = definition.column(definition.event_time)
+        if column is not None and value.get(column.name) is None:
+            raise _Misfit(f"value.{column.name}", "it is the event time, and needs a value")
 
 
 def _key_of(
@@ -267,15 +283,17 @@ def _decimal(value: Any, precision: int, scale: int, path: str) -> str:
 
 def _check_text(value: str, type_name: str, path: str) -> None:
     try:
-        if type_name in ("timestamp", "timestamp_ntz"):
+        spelling = _TIMES.get(type_name)
+        if spelling is not None:
+            if spelling.fullmatch(value) is None:
+                raise ValueError(value)
             datetime.fromisoformat(value)
-        elif type_name == "date":
-            date.fromisoformat(value)
         elif type_name == "binary":
             base64.b64decode(value, validate=True)
     except (ValueError, binascii.Error):
         wanted = {
             "date": "a date such as 2026-11-15",
+            "timestamp_ntz": "a time without a zone, such as 2026-11-15T09:00:00,",
             "binary": "base64",
         }.get(type_name, "a time such as 2026-11-15T09:00:00Z")
         raise _Misfit(path, f"{wanted} was expected, not {_shown(value)}") from None

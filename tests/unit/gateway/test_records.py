@@ -182,3 +182,13 @@ def test_rows_of_an_insert_leave_out_what_was_not_given() -> None:
     ):
         value = every[0]["value"]
         assert (list(value), str(value["price"])) == (["id", "name", "price"], "12.50")
+
+
+@pytest.mark.parametrize("value", [{"id": 1}, {"id": 1, "at": None}])
+def test_a_record_without_its_event_time_would_be_put_aside(value: Any) -> None:
+    timed = replace(definition(), event_time="at")
+    with pytest.raises(MainstemError) as error:
+        outgoing(timed, [{"value": value}], CODEC)
+    assert (error.value.code, error.value.params["path"]) == ("INVALID_RECORD", "value.at")
+    outgoing(timed, [{"value": {"at": "2026-01-01T00:00:00Z"}}], CODEC)
+    outgoing(replace(timed, event_time=None), [{"value": value}], CODEC)
