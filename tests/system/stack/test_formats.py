@@ -99,6 +99,7 @@ def test_a_registered_schema_is_kept_to_before_a_byte_is_sent(shop):
     records = shop.records("kept_orders")
     assert {record.value[:5] for record in records} == {wire.header(registered.json()["id"])}
     assert sorted(json.loads(record.value[5:])["id"] for record in records) == [1, 2, 3, 4]
+    shop.do("DROP STREAM kept_orders")
 
 
 def test_the_last_records_say_whether_a_schema_would_do(shop, tmp_path):
@@ -117,3 +118,16 @@ def test_the_last_records_say_whether_a_schema_would_do(shop, tmp_path):
     )
     [reason] = found["records"]["reasons"]
     assert (reason["path"], reason["rule"], reason["samples"][0]["topic"]) == ("id", "int", "tried")
+
+    sql = tmp_path / "tried.sql"
+    sql.write_text("CREATE STREAM tried (id BIGINT, name STRING, CHECK (id < 100))")
+    result = shop.cli("schema", "check", str(sql), "--last", "10")
+    assert result.code == 4, result.err
+    assert "2 of the last 3 records of tried would pass, 1 would not" in result.out
+
+    groups = "/v1/topics/tried/groups"
+    assert shop.http.get(groups).json() == {"groups": [], "not_asked": 0}
+    shop.admin.commit_offsets("billing", {"tried": {0: 1}})
+    assert shop.http.get(groups).json()["groups"] == ["billing"]
+    shop.admin.delete_group("billing")
+    shop.do("DROP STREAM tried")
