@@ -22,6 +22,7 @@ from mainstem.schemas.codec import Codec
 from mainstem.schemas.edge import NotEncoded, Write
 
 _RANGES = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+_DIGITS = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _DAY, _CLOCK = r"\d{4}-\d{2}-\d{2}", r"[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?"
 _TIMES = {
@@ -271,7 +272,9 @@ def _integer(value: Any, type_name: str, path: str) -> str:
 
 
 def _decimal(value: Any, precision: int, scale: int, path: str) -> str:
-    if type(value) not in (int, Decimal):
+    # a text of digits is how others keep them all
+    is_digits = isinstance(value, str) and _DIGITS.fullmatch(value) is not None
+    if type(value) not in (int, Decimal) and not is_digits:
         raise _Misfit(path, f"a number was expected, not {_shown(value)}")
     number = Decimal(value)
     exponent = number.normalize().as_tuple().exponent

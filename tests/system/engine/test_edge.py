@@ -44,6 +44,8 @@ LITERALS = [
     '"2026-01-01T00:00:00Z"', '"2026-01-01 00:00:00"', '"2026-01-01T00:00"', '"2026-01-01T00"',
     '"2026-01-01T00:00:00.123456789Z"', '"2026-01-01T00:00:00+01:00"', '"2026-01-01T00:00:00+0100"',
     '"20260101T000000Z"', '"2026-01-01T24:00:00Z"', '"10000-01-01T00:00:00Z"', '"AAA="', '"AA"',
+    '"2026-01-01T00:00Z"', '"2026-01-01x00:00:00"', '"2026-01-01t00:00:00z"', '"2026-01-01T00:00:00,5"',
+    '"2026-01-01T00:00:00-01"', '"9999-12-31T23:59:59.999999Z"', '"-12.50"', '"1e2"',
     "[]", "[1, null]", '["1"]', "{}", '{"n": 1}', '{"n": "1"}', '{"n": 1.5}', '{"a": null}',
 ]  # fmt: skip
 
@@ -91,5 +93,23 @@ def test_the_edge_and_the_flows_agree(spark: SparkSession) -> None:
     misread = [v for v, p in zip(written, problems(spark, written), strict=True) if p is not None]
     assert misread == [], "the edge took them, and the flows put them aside"
     refused = [v for v, t in zip(given, taken, strict=True) if t is None]
-    readable = [v for v, p in zip(refused, problems(spark, refused), strict=True) if p is None]
-    assert readable == [], "the flows would have read them, and the edge refused them"
+    readable = {v for v, p in zip(refused, problems(spark, refused), strict=True) if p is None}
+    stricter = {v for v, case in zip(given, cases, strict=True) if is_stricter(*case)}
+    assert readable <= stricter, "the flows would have read them, and the edge refused them"
+
+
+def is_stricter(name: str, literal: str) -> bool:
+    """Whether the edge asks for more than the flows do, so that nothing is taken for another."""
+    match name:
+        case "s":  # a text, not what looks like one
+            return not literal.startswith('"')
+        case "d" | "at" | "local":  # ISO-8601, not seconds, and no day of a longer text
+            return True
+        case "tiny":  # flows take 128 for -128
+            return literal == "128"
+        case "p":  # flows round, and take an exponent in a text
+            return literal in ("0.125", '"1e2"')
+        case "place":  # a field that there is not
+            return literal == '{"a": null}'
+        case _:
+            return False

@@ -51,6 +51,14 @@ def test_values_keep_their_digits() -> None:
     assert (record.key, record.timestamp) == (None, 7)
 
 
+def test_decimals_may_come_as_texts() -> None:
+    [record] = write('{"records":[{"value":{"price":"-12.50"}}]}')
+    assert record.value == b'{"price":-12.50}'
+    for text in ("1e2", "", " 1", "NaN", "0.125", "12345", "1_0", "\u0661"):
+        with pytest.raises(MainstemError):
+            write(json.dumps({"records": [{"value": {"price": text}}]}))
+
+
 def test_nested_values() -> None:
     value = {"tags": [1, None], "place": {"lat": 1, "names": ["a"]}, "more": {"k": 1}, "any": [{}]}
     [record] = write(json.dumps({"records": [{"value": value}]}))
