@@ -382,4 +382,4 @@ def _shape(definition: Definition) -> tuple[object, ...]:
 
 
 def _format(definition: Definition) -> tuple[object, ...]:
-    return definition.format, definition.delimiter
+    return definition.format, definition.delimiter, definition.key_format

@@ -66,9 +66,12 @@ def own_parts(definition: Definition) -> dict[str, Any]:
 
 def _format_parts(definition: Definition) -> dict[str, Any]:
     """What is not JSON says so; JSON has been there before there was a choice."""
-    if definition.format is Format.JSON:
-        return {}
-    return {"format": [definition.format, definition.delimiter]}
+    parts: dict[str, Any] = {}
+    if definition.format is not Format.JSON:
+        parts["format"] = [definition.format, definition.delimiter]
+    if definition.key_format is not None:
+        parts["key format"] = definition.key_format
+    return parts
 
 
 def _function_parts(definition: Definition) -> dict[str, Any]:

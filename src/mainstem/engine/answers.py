@@ -30,7 +30,7 @@ from mainstem.engine.compile import (
     compile_stream,
     flow_session,
 )
-from mainstem.engine.encode import JSON_OPTIONS, key_of
+from mainstem.engine.encode import JSON_OPTIONS
 from mainstem.engine.extent import Extent, extents
 from mainstem.engine.formats import Formats
 from mainstem.engine.functions import check_loads
@@ -226,12 +226,11 @@ class Answers:
                 )
             )
             check_rows(typed, definition)
-            row = F.to_json(F.struct("*"), JSON_OPTIONS)
-            made = typed.select(key_of(definition).alias("key"), row.alias("value")).collect()
+            made = typed.select(F.to_json(F.struct("*"), JSON_OPTIONS).alias("row")).collect()
         except PySparkException as error:
             code = "TYPE_MISMATCH" if is_data_error(error) else "INVALID_QUERY"
             raise MainstemError(code, problem=short(error)) from None
-        return {"rows": [{"key": row.key, "value": row.value} for row in made]}
+        return {"rows": [found.row for found in made]}
 
     def _apply_late(self, payload: dict[str, Any]) -> dict[str, Any]:
         definition = _DEFINITION.validate_python(payload["definition"])

@@ -271,7 +271,7 @@ def _outgoing(row: Row, stream: Definition, clock: Clock, formats: Formats) -> O
         error = MainstemError("EVENT_TIME_OUT_OF_BOUNDS", name=stream.name, problem=row.mistaken)
     else:
         stage = "decode"
-        problem = diagnose(record.value or b"", stream, formats)
+        problem = diagnose(record.value or b"", stream, formats, record.key)
         error = MainstemError("RECORD_NOT_DECODED", name=stream.name, problem=problem)
     return quarantined(
         record,
@@ -296,8 +296,12 @@ _SCALARS: dict[str, tuple[type, ...]] = {
 }
 
 
-def diagnose(value: bytes, definition: Definition, formats: Formats) -> str:
-    """Why a value does not fit the columns, as near as can be told without Spark."""
+def diagnose(value: bytes, definition: Definition, formats: Formats, key: bytes | None) -> str:
+    """Why a record does not fit the columns, as near as can be told without Spark."""
+    if definition.keys is not None and key is not None:
+        problem = formats.key_problem(definition.keys, key)
+        if problem is not None:
+            return problem
     if definition.format is Format.JSON:
         return diagnose_json(value, definition.value_columns)
     return formats.problem(definition, value)

@@ -138,8 +138,8 @@ def _problems(
         for row in bad_records(raw, definition, formats).collect()
     }
     return {
-        id: bad[id] or diagnose(value or b"", definition, formats)
-        for id, _, value in rows
+        id: bad[id] or diagnose(value or b"", definition, formats, key)
+        for id, key, value in rows
         if id in bad
     }
 

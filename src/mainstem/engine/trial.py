@@ -80,7 +80,7 @@ def _by_schema(records: DataFrame, formats: Formats, schema: Schema) -> Tally:
 def _by_definition(records: DataFrame, formats: Formats, definition: Definition) -> Tally:
     """By the decoder of the flows: what fails here would be put aside there."""
     found = Tally()
-    bad = bad_records(records, definition, formats).select(*_WANTED, "mistaken", "broken")
+    bad = bad_records(records, definition, formats).select(*_WANTED, "key", "mistaken", "broken")
     for row in bad.toLocalIterator():
         found.refuse(_refusals(row, definition, formats), (row.topic, row.partition, row.offset))
     [there] = records.agg(F.count("*").alias("all"), F.count("value").alias("valued")).collect()
@@ -94,7 +94,8 @@ def _refusals(row: Row, definition: Definition, formats: Formats) -> list[Refusa
         return [Refusal((), f"it breaks {told(definition, [name])}", name) for name in row.broken]
     if row.mistaken is not None:
         return [Refusal((), row.mistaken, "event time")]
-    problem = diagnose(bytes(row.value or b""), definition, formats)
+    key = None if row.key is None else bytes(row.key)
+    problem = diagnose(bytes(row.value or b""), definition, formats, key)
     return [Refusal((), problem, problem.partition(":")[0])]
 
 

@@ -83,8 +83,8 @@ class Engine:
         }
         return self._caller.call("apply_late", payload, _APPLY_SECONDS)
 
-    def rows(self, definition: Definition, insert: InsertValues) -> list[tuple[str | None, str]]:
-        """The rows of an INSERT, typed as the columns are: the record's key, and a JSON object."""
+    def rows(self, definition: Definition, insert: InsertValues) -> list[str]:
+        """The rows of an INSERT, typed as the columns are, each as a JSON object."""
         payload = {
             "definition": _dump(definition),
             "columns": list(insert.columns),
@@ -94,7 +94,8 @@ class Engine:
             reply = self._caller.call("rows", payload, _ROWS_SECONDS)
         except MainstemError as error:
             raise error.at(insert.location) from None
-        return [(row["key"], row["value"]) for row in reply["rows"]]
+        rows: list[str] = reply["rows"]
+        return rows
 
     def refit(
         self, entries: Sequence[Quarantined], definition: Definition | None, query: Query | None

@@ -16,11 +16,14 @@ from mainstem.errors import MainstemError
 from mainstem.schemas import csv_rows, wire
 from mainstem.schemas.avro_json import natural_writer, row_writer
 from mainstem.schemas.avro_model import AvroType, Record
-from mainstem.schemas.avro_read import NotReadable, check_bounded, reading, written
+from mainstem.schemas.avro_read import NotReadable, bare_key, check_bounded, reading, written
 from mainstem.schemas.csv_text import BadLine
-from mainstem.schemas.edge import Fields, RegisteredWriters, Write, json_object
+from mainstem.schemas.edge import Fields, RegisteredWriters, Write, object_writer
 from mainstem.schemas.json_values import checker
 from mainstem.schemas.known import KnownSchemas
+from mainstem.schemas.model import SchemaType
+from mainstem.schemas.protobuf_codec import natural_text, protobuf_text
+from mainstem.schemas.protobuf_read import BadMessage
 from mainstem.vocabulary import Column
 
 _LONGEST_PROBLEM = 200
@@ -37,7 +40,7 @@ class Codec:
     def __init__(self, known: KnownSchemas) -> None:
         self._known = known
         self._writers = RegisteredWriters(known)
-        self._rows: dict[tuple[int, tuple[Column, ...]], Callable[[bytes], str]] = {}
+        self._rows: dict[tuple[int, tuple[Column, ...], bool], Callable[[bytes], str]] = {}
 
     def text(self, definition: Definition, value: bytes) -> bytes:
         """The value as a JSON object of the definition's columns; raises NotDecoded.
@@ -48,9 +51,11 @@ class Codec:
             case Format.JSON:
                 return value
             case Format.AVRO:
-                return self._avro(value, definition.value_columns).encode()
+                return self._avro(value, definition).encode()
             case Format.JSON_SCHEMA:
                 return self._json(value)
+            case Format.PROTOBUF:
+                return self._protobuf(value, definition.value_columns).encode()
             case Format.CSV:
                 try:
                     return csv_rows.row_text(definition, _decoded(value)).encode()
@@ -62,16 +67,28 @@ class Codec:
                 plain = _decoded(value) if text else base64.b64encode(value).decode()
                 return json.dumps({column.name: plain}).encode()
 
+    def key_text(self, keys: Definition, key: bytes) -> bytes:
+        """A key as a JSON object; `keys` is what a definition says of them. Raises NotDecoded."""
+        try:
+            text = self.text(keys, key)
+            if keys.format is Format.JSON and not isinstance(json.loads(text), dict):
+                message = "it is not a JSON object"
+                raise NotDecoded(message)
+        except (ValueError, RecursionError) as error:  # NotDecoded is one of them
+            message = f"the key: {error}"
+            raise NotDecoded(message) from None
+        return text
+
     def writer(self, definition: Definition) -> Write:
         """What makes the value of a row, whose fields come as JSON text that fits their columns.
 
-        Made once for all rows of a request. It raises `edge.NotEncoded` for a row that the schema
-        which is registered for the topic refuses.
+        Made once for all rows of a request. It raises `edge.NotEncoded` for a row that the format
+        has no words for, or that the schema which is registered for the topic refuses.
         """
         match definition.format:
             case Format.JSON:
-                return json_object
-            case Format.JSON_SCHEMA | Format.AVRO:
+                return object_writer(definition)
+            case Format.JSON_SCHEMA | Format.AVRO | Format.PROTOBUF:
                 return self._writers.writer(definition)
             case Format.CSV:
                 return lambda fields: csv_rows.line_of(definition, fields).encode()
@@ -91,15 +108,27 @@ class Codec:
     def natural(self, value: bytes) -> str:
         """JSON of all that a value holds which begins with the id of a schema.
 
-        Raises NotFramed, NotReadable or NotDecoded, or OverflowError for a time out of all bounds.
+        Raises NotFramed, NotReadable, NotDecoded or BadMessage, or OverflowError for a time out of
+        all bounds.
         """
         id = wire.schema_id(value)
+        match self._known.type_of(id):
+            case SchemaType.JSON:
+                return self._json(value).decode()
+            case SchemaType.PROTOBUF:
+                return natural_text(value, self._known.protobuf(id))
+            case SchemaType.AVRO:
+                root = self._known.avro(id)
+                check_bounded(root)
+                return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
+
+    def shown_key(self, topic: str, key: bytes) -> str | None:
+        """The same for a key, whose schema has to be one for keys: many keys begin with zeros."""
         try:
-            root = self._known.avro(id)
-        except NotReadable:  # it may be of the other type
-            return self._json(value).decode()
-        check_bounded(root)
-        return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
+            id = wire.schema_id(key)
+            return self.shown(key) if self._known.is_of_keys(id, topic) else None
+        except (MainstemError, ValueError):
+            return None
 
     def _json(self, value: bytes) -> bytes:
         try:
@@ -114,30 +143,39 @@ class Codec:
             raise NotDecoded(message)
         return text
 
-    def _avro(self, value: bytes, columns: tuple[Column, ...]) -> str:
+    def _protobuf(self, value: bytes, columns: tuple[Column, ...]) -> str:
+        try:
+            return protobuf_text(value, self._known.protobuf(wire.schema_id(value)), columns)
+        except (wire.NotFramed, NotReadable, BadMessage) as error:
+            raise NotDecoded(str(error)) from None
+
+    def _avro(self, value: bytes, definition: Definition) -> str:
+        columns, of_keys = definition.value_columns, definition.of_keys
         try:
             id = wire.schema_id(value)
-            known = self._rows.get((id, columns))
+            known = self._rows.get((id, columns, of_keys))
             if known is None:
-                known = self._rows[id, columns] = self._reader(id, columns)
+                root = self._known.avro(id)
+                root = bare_key(root, columns) if of_keys else root
+                known = self._rows[id, columns, of_keys] = _reader(id, root, columns)
             return known(value)
         except (wire.NotFramed, NotReadable) as error:
             raise NotDecoded(str(error)) from None
 
-    def _reader(self, id: int, columns: tuple[Column, ...]) -> Callable[[bytes], str]:
-        root = self._known.avro(id)
-        document = reading(root, columns).written
-        assert isinstance(root, Record)
-        write, decoder = row_writer(root, columns), _decoder(id, document)
 
-        def text(value: bytes) -> str:
-            try:
-                return write(_decode(decoder, value))
-            except OverflowError:
-                message = f"a time in it is out of all bounds (schema {id})"
-                raise NotDecoded(message) from None
+def _reader(id: int, root: AvroType, columns: tuple[Column, ...]) -> Callable[[bytes], str]:
+    document = reading(root, columns).written
+    assert isinstance(root, Record)
+    write, decoder = row_writer(root, columns), _decoder(id, document)
 
-        return text
+    def text(value: bytes) -> str:
+        try:
+            return write(_decode(decoder, value))
+        except OverflowError:
+            message = f"a time in it is out of all bounds (schema {id})"
+            raise NotDecoded(message) from None
+
+    return text
 
 
 def _text(root: AvroType) -> str:

@@ -79,10 +79,6 @@ class Engine:
             return {"records": 2, "windows": 1, "rows": 3}
         return {"records": 0, "windows": 0, "rows": 0}
 
-    def rows(self, definition: Any, insert: Any) -> list[tuple[str | None, str]]:
-        """As Spark types them: columns that were not given are null."""
-        return [(None, '{"user":"u1","n":null}'), (None, '{"user":null,"n":7}')]
-
     def try_schema(self, topic: str, schema: Any, last: int) -> Any:
         """Fails before or behind its first word, for some topics."""
         if topic == "none":

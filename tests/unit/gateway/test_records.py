@@ -71,6 +71,7 @@ def test_nested_values() -> None:
         ((), {"id": 1}, None),
         (("name",), {"name": "u1"}, b"u1"),
         (("id",), {"id": 7}, b"7"),
+        (("price",), {"price": "1234.50"}, b"1234.50"),
         (("name",), {"id": 7}, None),
         (("id", "name"), {"id": 7}, b'{"id":7,"name":null}'),
     ],
@@ -177,12 +178,12 @@ def test_what_the_registered_schema_refuses_is_named_by_record_and_path() -> Non
 
 
 def test_rows_of_an_insert_leave_out_what_was_not_given() -> None:
-    rows = [("7", '{"id":7,"name":null,"price":12.50}'), (None, '{"id":8,"name":null,"price":0}')]
+    rows = ['{"id":7,"name":null,"price":12.50}', '{"id":8,"name":null,"price":0}']
     registered = replace(definition(), format=Format.AVRO)
     given = read_rows(registered, rows, ("ID", "name"))
     assert given == [
-        {"key": "7", "value": {"id": 7, "name": None}},
-        {"key": None, "value": {"id": 8, "name": None}},
+        {"value": {"id": 7, "name": None}},
+        {"value": {"id": 8, "name": None}},
     ]
     for every in (
         read_rows(registered, rows, ()),
@@ -200,3 +201,50 @@ def test_a_record_without_its_event_time_would_be_put_aside(value: Any) -> None:
     assert (error.value.code, error.value.params["path"]) == ("INVALID_RECORD", "value.at")
     outgoing(timed, [{"value": {"at": "2026-01-01T00:00:00Z"}}], CODEC)
     outgoing(replace(timed, event_time=None), [{"value": value}], CODEC)
+
+
+def test_keys_in_a_format() -> None:
+    users = replace(definition(Kind.TABLE, ("id", "name")), key_format=Format.AVRO)
+    body = {
+        "records": [
+            {"value": {"id": 7, "name": "a"}},
+            {"key": {"name": "a", "id": 7}},
+            {"key": {"id": 7, "name": "a"}, "value": {"id": 7, "name": "a", "ok": True}},
+        ]
+    }
+    records = outgoing(users, read_body(json.dumps(body).encode()), CODEC)
+    assert {r.key for r in records} == {b"\0\0\0\0\1\2\x0e\2\2a"}
+    plain = replace(definition(Kind.STREAM, ("name",)), key_format=Format.RAW)
+    body = {"records": [{"value": {"name": "a"}}, {"value": {}}, {"key": "b", "value": {}}]}
+    records = outgoing(plain, read_body(json.dumps(body).encode()), CODEC)
+    assert [r.key for r in records] == [b"a", None, b"b"]
+
+
+@pytest.mark.parametrize("key", [{"id": 7}, [7], {"id": "x", "name": "a"}, {"id": 7, "nam": "a"}])
+def test_a_key_that_does_not_fit_its_format(key: Any) -> None:
+    users = replace(definition(Kind.STREAM, ("id", "name")), key_format=Format.PROTOBUF)
+    body = json.dumps({"records": [{"key": key, "value": {"id": 7}}]}).encode()
+    with pytest.raises(MainstemError) as raised:
+        outgoing(users, read_body(body), CODEC)
+    assert (raised.value.code, raised.value.params["path"][:3]) == ("INVALID_RECORD", "key")
+
+
+def test_protobuf_has_no_null_inside_of_a_list() -> None:
+    columns = (Column("tags", "array<int>"),)
+    made = replace(definition(), columns=columns, format=Format.PROTOBUF)
+    with pytest.raises(MainstemError) as raised:
+        outgoing(made, read_body(b'{"records":[{"value":{"tags":[1,null]}}]}'), CODEC)
+    assert raised.value.params["path"] == "value.tags"
+
+
+def test_the_same_key_is_the_same_json() -> None:
+    keys = {
+        record.key
+        for at in ("2026-01-01T01:00:00+01:00", "2026-01-01T00:00:00Z")
+        for record in write(
+            json.dumps({"records": [{"value": {"at": at, "name": "ä\x1f"}}]}),
+            Kind.TABLE,
+            ("at", "name"),
+        )
+    }
+    assert keys == {'{"at":"2026-01-01T00:00:00.000000Z","name":"ä\\u001F"}'.encode()}
