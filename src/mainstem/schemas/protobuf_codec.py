@@ -11,8 +11,8 @@ from typing import Any
 from google.protobuf import message_factory
 from google.protobuf.descriptor import FieldDescriptor
 
-from mainstem.schemas.avro_values import row_maker, scaled
 from mainstem.schemas.json_text import bytes_text, escape, number_text, row_text
+from mainstem.schemas.plain_values import row_maker
 from mainstem.schemas.protobuf_read import (
     BadMessage,
     ProtobufReading,
@@ -66,7 +66,7 @@ def natural_text(value: bytes, reading: ProtobufReading) -> str:
 def _row_encoder(
     reading: ProtobufReading, columns: tuple[Column, ...]
 ) -> Callable[[Mapping[str, Any]], bytes]:
-    make, encode = row_maker(columns, scaled), message_encoder(reading, columns)
+    make, encode = row_maker(columns), message_encoder(reading, columns)
     return lambda row: encode(make(row))
 
 
