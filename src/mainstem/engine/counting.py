@@ -74,7 +74,7 @@ class Counting:
         schema = StructType([*new.schema.fields]).add(NUMBER, LongType())
         kept = self._kept.before(batch_id, new, schema, small=small)
         rows = self._hold(numbered(new, kept, counts.keys), small)
-        self._kept.write(batch_id, still_needed(rows, counts))
+        self._kept.write(batch_id, still_needed(rows, counts), small=small)
         known = rows.withColumn(WINDOW_KEY, F.xxhash64(F.lit(0), *counts.keys))
         windows = in_windows(known, counts, full=self._definition.final)
         query = counts.written if self._definition.final else without_filters(counts.written)
