@@ -52,12 +52,13 @@ class ExpiredRows:
 
     def _expired(self, bound: int) -> list[bytes]:
         definition = self._entry.definition
-        rows = self._tables.at(definition, self._tables.ends(definition))
-        old = rows.filter(self._end() <= F.timestamp_millis(F.lit(bound)))
-        found = old.select(row_id(definition).alias("key")).toLocalIterator()
-        keys = [row.key.encode() for row in found]
-        self._tables.done()
-        return keys
+        try:
+            rows = self._tables.at(definition, self._tables.ends(definition))
+            old = rows.filter(self._end() <= F.timestamp_millis(F.lit(bound)))
+            found = old.select(row_id(definition).alias("key")).toLocalIterator()
+            return [row.key.encode() for row in found]
+        finally:
+            self._tables.done()
 
     def _end(self) -> SparkColumn:
         """When the window of a row ended."""

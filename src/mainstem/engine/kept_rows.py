@@ -2,7 +2,8 @@
 
 A batch writes the rows of the keys that it touched, all of them, as one piece under its number.
 What is kept of a key is in the newest piece that has the key. When the pieces have become many, a
-merged one takes the place of older ones.
+merged one takes the place of older ones. The rows of a small batch are a note, which the driver
+reads and writes without a job.
 
 A batch that is run again finds all as it was: it reads pieces of earlier batches only, and writes
 its own anew. Spark runs none again but the last one, so pieces before that may be merged.

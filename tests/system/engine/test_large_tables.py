@@ -1,7 +1,7 @@
 """Flows over tables as if these were large: in files, narrowed to the rows that changes touch.
 
 Golden cases have few rows, which the driver holds itself. Some of them are answered once more here,
-with nothing taken for small.
+with nothing taken for small, or with single changes only.
 """
 
 from __future__ import annotations
@@ -24,26 +24,30 @@ CASES = {str(case): case for case in load_cases(Path(__file__).parents[2] / "cas
 
 @pytest.fixture
 def large(
-    spark: SparkSession, connection: Connection, producer: Producer, tmp_path: Path
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    connection: Connection,
+    producer: Producer,
+    tmp_path: Path,
 ) -> Iterator[Driver]:
-    """A pipeline whose tables are all taken for large ones."""
-    admin = Admin(connection)
-    driver = Driver(spark, connection, admin, tmp_path, producer=producer, most_here=0)
+    """A pipeline whose tables are taken for large ones unless they have as many rows at most."""
+    admin, most = Admin(connection), request.param
+    driver = Driver(spark, connection, admin, tmp_path, producer=producer, most_here=most)
     yield driver
     driver.close()
     admin.close()
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "large"),
     [
-        "table_flows: a filter follows updates and deletes",
-        "table_flows: a join of two tables on a foreign key",
-        "table_flows: the best two of each group",
-        "table_flows: EXCEPT of two tables",
-        "enrich: several tables in a chain, on several columns",
-        "table_changes: inserts, updates and deletes, also several in one batch",
+        ("table_flows: a filter follows updates and deletes", 0),
+        ("table_flows: a join of two tables on a foreign key", 1),
+        ("table_flows: the best two of each group", 0),
+        ("enrich: several tables in a chain, on several columns", 0),
+        ("table_changes: inserts, updates and deletes, also several in one batch", 0),
     ],
+    indirect=["large"],
 )
 def test_case(name: str, large: Driver, seed: int) -> None:
     run_case(CASES[name], large, random.Random(f"{seed} {name}"))
