@@ -25,7 +25,7 @@ from mainstem.definitions.model import Definition
 from mainstem.definitions.query import ARRIVAL
 from mainstem.definitions.stream_filters import without_filters
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.compile import compile_mentions, compile_static
+from mainstem.engine.compile import Quick, compile_mentions, compile_static, into
 from mainstem.engine.count_windows import NUMBER, in_windows, numbered, quoted, still_needed
 from mainstem.engine.encode import encode
 from mainstem.engine.few_rows import here, span
@@ -64,6 +64,7 @@ class Counting:
             checkpoints.write_note(folder, _TASKS, 0, str(tasks))
         self._tasks = int(checkpoints.read_note(folder, _TASKS, 0) or tasks)
         self._held: list[DataFrame] = []
+        self._quick = Quick()
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
         """Key and value of the records to write, in the partitions of the tasks that write them."""
@@ -71,6 +72,9 @@ class Counting:
         small = self._records(batch_id) <= _FEW
         new = compile_static(session, counts.numbered, {self._stream: batch})
         new = self._hold(new.select(*map(quoted, self._needed(new))), small)
+        if small:
+            session = self._quick.session(session)
+            new = into(session, new)
         schema = StructType([*new.schema.fields]).add(NUMBER, LongType())
         kept = self._kept.before(batch_id, new, schema, small=small)
         rows = self._hold(numbered(new, kept, counts.keys), small)
