@@ -33,8 +33,8 @@ from mainstem.engine.formats import Formats
 from mainstem.engine.kept_rows import KeptRows
 
 _TASKS = "tasks"
-_FEW = 200
-"""Batches with no more records are held by the driver, whatever the size of each."""
+_FEW = 1_000
+"""As many rows the driver holds: those of a batch, and all that may be kept for their keys."""
 
 
 class Counting:
@@ -69,7 +69,7 @@ class Counting:
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
         """Key and value of the records to write, in the partitions of the tasks that write them."""
         session, counts = batch.sparkSession, self._counts
-        small = self._records(batch_id) <= _FEW
+        small = self._records(batch_id) * counts.size <= _FEW
         new = compile_static(session, counts.numbered, {self._stream: batch})
         new = self._hold(new.select(*map(quoted, self._needed(new))), small)
         if small:
