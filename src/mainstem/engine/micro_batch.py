@@ -132,7 +132,8 @@ def _behind(
         work.append(late)
     expiry = expiry_of(entry.definition, inputs)
     if expiry is not None:
-        work.append(ExpiredRows(entry, expiry, machinery.tables, machinery.connection))
+        parts = (machinery.tables, machinery.connection, machinery.formats)
+        work.append(ExpiredRows(entry, expiry, *parts))
     return work
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from mainstem.catalog.entry import Entry
+from mainstem.definitions.model import Definition
+from mainstem.definitions.personal import Personal
+from mainstem.gateway.contracts import Broken, rules_shown
+from mainstem.schemas.known import subject_of
 from mainstem.vocabulary import METADATA_COLUMNS
 
 
-def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
-    """One object with its flow's status, if it has one."""
+def shown(
+    entry: Entry, status: dict[str, Any] | None, personal: Personal, broken: Broken
+) -> dict[str, Any]:
+    """One object with its flow's status, if it has one, its rules and its personal data."""
     definition = entry.definition
     query, time = definition.query, definition.time
     return {
@@ -19,8 +25,15 @@ def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
         "wildcard": definition.pattern is not None,
         "derived": definition.derived,
         "format": definition.format.value,
+        "record": definition.record,
+        "subject": _subject(definition),
+        "subject_strategy": definition.subject_strategy.value,
         "key": list(definition.key),
-        "columns": [{"name": c.name, "type": c.type} for c in definition.columns],
+        "columns": [
+            {"name": c.name, "type": c.type, "pii": personal.get(c.name.lower())}
+            for c in definition.columns
+        ],
+        "rules": rules_shown(definition, broken),
         "metadata_columns": [] if definition.kind.value == "table" else list(METADATA_COLUMNS),
         "generation": entry.generation,
         "paused": entry.paused,
@@ -40,3 +53,9 @@ def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
         "file": definition.location.file,
         "line": definition.location.line,
     }
+
+
+def _subject(definition: Definition) -> str | None:
+    """Where the registry has the schemas of its values, if they have one."""
+    known = definition.format.registered and definition.pattern is None
+    return subject_of(definition) if known else None

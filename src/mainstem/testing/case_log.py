@@ -10,14 +10,13 @@ from typing import Any
 
 from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.definitions.patterns import TopicPattern
-from mainstem.engine.quarantine import Report
+from mainstem.engine.quarantine import Report, parts_of
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.late import Ledger
 from mainstem.schemas.codec import Codec
 from mainstem.testing.registry import MemoryRegistry, written_by
-from mainstem.vocabulary import group_of
 
 
 class CaseLedger(Ledger):
@@ -55,8 +54,21 @@ class Facts:
         return self._admin.matching(pattern)
 
 
-def key_of(definition: Definition, row: Mapping[str, Any] | None) -> str | None:
-    """The key of a row's record, as text."""
+def key_bytes(
+    definition: Definition, row: Mapping[str, Any] | None, key: Any, codec: Codec
+) -> bytes | None:
+    """The key of an event's record: bytes or a text as they are, columns in the key's format."""
+    if isinstance(key, (str, bytes)):
+        return key.encode() if isinstance(key, str) else key
+    columns = row if key is None else key
+    if definition.keys is None or columns is None:
+        text = _key_text(definition, columns)
+        return None if text is None else text.encode()
+    fields = {name: json.dumps(columns.get(name), default=str) for name in definition.key}
+    return codec.value(definition.keys, fields)
+
+
+def _key_text(definition: Definition, row: Mapping[str, Any] | None) -> str | None:
     if row is None or not definition.key:
         return None
     if definition.kind is Kind.TABLE or len(definition.key) > 1:
@@ -86,17 +98,16 @@ def value_of(
 
 def covered(admin: Admin, report: Report) -> bool:
     """True when the keeper of the quarantine has been through all that a report tells of."""
-    group = group_of(f"quarantine.{report.stream.topic}")
     there = admin.all_end_offsets(report.end)
-    try:
-        kept = {topic: admin.group_offsets(group, topic) for topic in there}
-    except MainstemError:  # a broker that has just started may not know its groups yet
-        return False
-    return all(
-        kept[topic].get(partition, 0) >= end
-        for topic in there
-        for partition, end in report.end[topic].items()
-    )
+    for part in parts_of(report.stream):
+        try:
+            kept = {topic: admin.group_offsets(part.group, topic) for topic in there}
+        except MainstemError:  # a broker that has just started may not know its groups yet
+            return False
+        ends = ((topic, *at) for topic in there for at in report.end[topic].items())
+        if not all(kept[topic].get(partition, 0) >= end for topic, partition, end in ends):
+            return False
+    return True
 
 
 def row_of(value: bytes) -> dict[str, Any]:

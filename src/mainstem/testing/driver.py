@@ -55,7 +55,15 @@ from mainstem.log.producer import Outgoing, Producer
 from mainstem.schemas.codec import Codec
 from mainstem.schemas.known import KnownSchemas
 from mainstem.testing.batch import Pair, batch_answer
-from mainstem.testing.case_log import CaseLedger, Facts, bytes_of, covered, key_of, row_of, value_of
+from mainstem.testing.case_log import (
+    CaseLedger,
+    Facts,
+    bytes_of,
+    covered,
+    key_bytes,
+    row_of,
+    value_of,
+)
 from mainstem.testing.registry import MemoryRegistry
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import (
@@ -87,7 +95,8 @@ class Event:
     stream: str = ""
     row: Mapping[str, Any] | None = None
     raw: bytes | None = None
-    key: str | None = None
+    key: Any = None
+    """A text or bytes, or the key's columns."""
     timestamp: int | None = None
     topic: str | None = None
     schema: str | None = None
@@ -208,12 +217,12 @@ class Driver:
         else:
             definition = self.entry(event.stream).definition
             topic, partitions = definition.topic, definition.partitions or partitions
-            key = key if key is not None else key_of(definition, event.row)
+            key = key_bytes(definition, event.row, key, self.codec)
         chosen = None
         if key is None and self.pieces is not None:
             chosen = self.pieces.randrange(partitions)
         return Outgoing(
-            key=None if key is None else key.encode(),
+            key=key.encode() if isinstance(key, str) else key,
             value=value,
             topic=topic,
             partition=chosen,
@@ -307,7 +316,7 @@ class Driver:
     def pairs(self, name: str) -> list[Pair]:
         """Keys and values of what the object holds now."""
         definition = self.entry(name).definition
-        records = self.records(definition.topic)
+        records = self._own_records(definition)
         if definition.kind is Kind.TABLE:
             records = list({r.key: r for r in records}.values())
         return [(r.key, r.value) for r in records if r.value is not None]
@@ -325,8 +334,17 @@ class Driver:
 
     def keys(self, name: str) -> list[str | None]:
         """The keys of all records of the object, as they are in the log."""
-        records = self.records(self.entry(name).definition.topic)
-        return [None if r.key is None else r.key.decode() for r in records]
+        definition = self.entry(name).definition
+        keys = [record.key for record in self._own_records(definition)]
+        if definition.keys is not None:
+            told = definition.keys
+            keys = [None if key is None else self.codec.key_text(told, key) for key in keys]
+        return [None if key is None else key.decode() for key in keys]
+
+    def _own_records(self, definition: Definition) -> list[Record]:
+        """The records of the object's topic, without those of other names."""
+        records = self.records(definition.topic)
+        return [r for r in records if self.codec.is_own(definition, r.value)]
 
     def records(self, topic: str) -> list[Record]:
         """All committed records of a topic, partition by partition."""
