@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from typing import Any
 
 import pyarrow as pa
@@ -103,3 +104,22 @@ def test_a_schema_that_is_none_of_ours(registry: MemoryRegistry) -> None:
     reading = KnownSchemas(registry).protobuf(1)
     rows = message_rows(pa.array([b"\0\0\0\0\1\0"], pa.binary()), {1: reading}, COLUMNS)
     assert rows.to_pylist() == [None]
+
+
+def test_many_empty_messages_take_no_memory(registry: MemoryRegistry) -> None:
+    """A megabyte of them would be gigabytes: bad, whether anybody wants them or not."""
+    fields = "".join(f"string f{n} = {n};" for n in range(1, 500))
+    inner = f"message I {{ {fields} }}"
+    wide = f'syntax = "proto3"; message W {{ int64 id = 1; repeated I i = 2; {inner} }}'
+    good = written_by(registry, json.dumps(wide), {"id": "1", "i": [{"f1": "x"}] * 100})
+    few = good[:6] + b"\x12\0" * 10_000
+    heavy = good[:6] + b"\x12\0" * 500_000
+    nested = good[:6] + b"\x12\xa0\x8d\x06" + b"\x12\0" * 50_000
+    reading = KnownSchemas(registry).protobuf(1)
+    columns = (Column("id", "bigint"),)
+    values = pa.array([good, heavy, few, nested, heavy, good], pa.binary())
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rows = message_rows(values, {1: reading}, columns)
+    assert [row and row["id"] for row in rows.to_pylist()] == [1, None, 0, 0, None, 1]
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 1 << 20, f"{grown} kB more"

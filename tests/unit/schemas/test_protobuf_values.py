@@ -302,7 +302,7 @@ BAD = [
     (b"\0\0\0\0\1\0\x0a\xff\xff\xff\xff\x07a", "schema 1 says"),
     (b"\0\0\0\0\1\0\x0a\1\xff", "schema 1 says"),
     (b"\0\0\0\0\1\0\x1b" + b"\x1b" * 5000, "schema 1 says"),
-    (b"\0\0\0\0\1\0" + b"\0" * (17 << 20), "more than"),
+    (b"\0\0\0\0\1\0" + b"\0" * (40 << 20), "more than 256 MB"),
 ]
 
 
