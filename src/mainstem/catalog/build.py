@@ -10,10 +10,10 @@ from mainstem.catalog.compare import changed_columns, differences
 from mainstem.catalog.entry import Catalog, Entry, Origin
 from mainstem.catalog.fingerprint import (
     core_of,
-    decoding,
     fingerprint,
     function_versions,
     own_parts,
+    rows_read,
     with_inputs,
 )
 from mainstem.catalog.functions import check_users, function_steps, renewed
@@ -42,7 +42,8 @@ class Analyser(Protocol):
     def analyse(self, definition: Definition, inputs: Sequence[Definition]) -> tuple[Column, ...]:
         """The output columns; raises an error with a place inside the query's text.
 
-        A declared object without a query is asked about when its event time is an expression.
+        A declared object without a query is asked about when its event time is an expression, or
+        when it has rules.
         """
         ...
 
@@ -215,7 +216,7 @@ class _Planner:
                 definition = replace(definition, query=self.analyser.inspect(definition, inputs))
             columns = self.analyser.analyse(definition, inputs)
             definition = resolve(definition, columns, inputs)
-        elif definition.time is not None:
+        elif definition.time is not None or definition.rules:
             self.analyser.analyse(definition, ())
         self.resolved[definition.name.lower()] = definition
         return definition
@@ -322,7 +323,8 @@ class _Planner:
         read = set(new.query.columns_read)
         for source in inputs:
             entry = self.catalog.get(source.name)
-            if entry is None or decoding(entry.definition) == decoding(source):
+            # other rules let other records through from now on; what was read stays
+            if entry is None or rows_read(entry.definition) == rows_read(source):
                 continue
             touched = changed_columns(entry.definition, source)
             if "*" in read or read & touched:

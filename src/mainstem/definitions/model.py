@@ -201,6 +201,45 @@ class Query:
         )
 
 
+class OnViolation(StrEnum):
+    """What becomes of a record that breaks a rule."""
+
+    QUARANTINE = "quarantine"
+    """It is kept whole in the quarantine."""
+    DROP = "drop"
+    """It is counted, and kept nowhere but in its topic."""
+    FAIL = "fail"
+    """Whoever reads it stops before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What every record of a declared object has to keep to: a constraint."""
+
+    name: str
+    condition: Query
+    """`SELECT condition`, over the columns; broken when it is false, not when it is NULL."""
+    action: OnViolation = OnViolation.QUARANTINE
+
+    @property
+    def text(self) -> str:
+        """The condition as written."""
+        return self.condition.text.removeprefix("SELECT ")
+
+    @property
+    def location(self) -> SourceLocation:
+        """Where the condition begins."""
+        start = self.condition.location
+        return replace(start, column=start.column + len("SELECT "))
+
+    @property
+    def shown(self) -> str:
+        """The condition on one line."""
+        commented = "--" in self.text or "/*" in self.text
+        text = self.condition.canonical.removeprefix("SELECT ") if commented else self.text
+        return " ".join(text.split())
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """A stream or a table, declared (with columns) or derived (with a query)."""
@@ -259,6 +298,10 @@ class Definition:
     """The Python function that is called for the rows of the query."""
     sink: FunctionDefinition | None = None
     """The Python function that is called with the rows of each micro-batch."""
+    rules: tuple[Rule, ...] = ()
+    """Of a declared object: what its records have to keep to."""
+    pii: tuple[str, ...] = ()
+    """Columns that are marked as personal data; what is derived from them is told by `personal`."""
     comment: str | None = None
 
     @property

@@ -119,7 +119,7 @@ class Runner:
                 flow.entry = entry
                 continue
             if flow is not None:
-                self._end(flow)
+                self._end(flow, goes_on=flow.entry.generation == entry.generation)
                 if entry.definition.stateful is None:
                     self._forget_state(flow.entry.definition)
             flow = Flow(entry, inputs, self._services)
@@ -131,8 +131,10 @@ class Runner:
             self._beat()  # many flows take long to start, and that is no silence
         return catalog
 
-    def _end(self, flow: Flow) -> None:
+    def _end(self, flow: Flow, *, goes_on: bool = False) -> None:
         flow.stop()
+        if goes_on:
+            return  # what it has read was judged by the rules that it had, and is not judged again
         for source in flow.inputs:
             self._services.keeper.forget(source)
 
