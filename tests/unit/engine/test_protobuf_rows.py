@@ -76,12 +76,15 @@ def test_what_is_written_is_read(registry: MemoryRegistry) -> None:
     assert back.to_pylist() == [rows[0].as_py()]
 
 
-def test_a_null_in_a_list_stops_the_flow(registry: MemoryRegistry) -> None:
+@pytest.mark.parametrize("row", [{"tags": ["a", None]}, {"at": 2**62}, {"d": 2**30}])
+def test_what_it_has_no_words_for_stops_the_flow(
+    registry: MemoryRegistry, row: dict[str, Any]
+) -> None:
     own(registry, {})
     kind = pa.struct([pa.field(c.name, arrow_type(c.type)) for c in COLUMNS])
     with pytest.raises(RuntimeError) as raised:
         reading = KnownSchemas(registry).protobuf(1)
-        message_values(pa.array([{"tags": ["a", None]}], kind), reading, COLUMNS, "s")
+        message_values(pa.array([row], kind), reading, COLUMNS, "s")
     error = flow_error(raised.value, "s")
     assert (error.code, error.params["name"]) == ("ROW_NOT_WRITABLE", "s")
 
