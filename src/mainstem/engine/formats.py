@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mainstem.definitions.model import Definition, Format
+from mainstem.definitions.model import Definition, Format, SubjectStrategy
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.avro_read import NotReadable, Reading, bare_key, reading
@@ -25,6 +25,7 @@ from mainstem.schemas.known import KnownSchemas, own_schema
 from mainstem.schemas.model import Schema
 from mainstem.schemas.parse import parse
 from mainstem.schemas.protobuf_read import ProtobufReading
+from mainstem.schemas.record_names import beginnings
 from mainstem.schemas.source import SchemaSource
 from mainstem.schemas.trial import Trial
 from mainstem.vocabulary import Column
@@ -42,6 +43,10 @@ class Versions:
     readable: Mapping[int, AnyReading] = field(default_factory=dict)
     refused: frozenset[int] = frozenset()
     """Records of these are bad: there is no such schema, or it does not fit the columns."""
+    named: frozenset[bytes] = frozenset()
+    """Where names count: what values begin with that have the definition's name."""
+    others: frozenset[bytes] = frozenset()
+    """What values begin with that have another name: they are none of the definition's own."""
     keys: Versions | None = None
     """The same for the keys of the records, where the definition says their format."""
 
@@ -71,8 +76,9 @@ class Formats:
             return Versions(keys=keys)
         met = self._met.setdefault(definition.topic, set())
         known: list[int] = []
-        if definition.pattern is None:
-            known = self._known.ids_of(definition.topic, keys=definition.of_keys)
+        by_name = definition.subject_strategy is SubjectStrategy.RECORD_NAME
+        if definition.pattern is None or by_name:
+            known = self._known.ids_of(definition)
         return replace(self._versions(definition, [*met, *known]), keys=keys)
 
     def of_records(self, records: DataFrame, definition: Definition) -> Versions:
@@ -132,13 +138,19 @@ class Formats:
 
     def _versions(self, definition: Definition, ids: Iterable[int]) -> Versions:
         readable: dict[int, AnyReading] = {}
-        refused = set()
+        refused, others, named = set[int](), set[bytes](), set[bytes]()
         for id in list(ids):
             try:
+                if definition.record is not None:
+                    mine, its = beginnings(id, self._known.names(id), definition.record)
+                    named |= mine
+                    others |= its
+                    if not mine:
+                        continue
                 readable[id] = self._reading(definition, id)
             except NotReadable:
                 refused.add(id)
-        return Versions(readable, frozenset(refused))
+        return Versions(readable, frozenset(refused), frozenset(named), frozenset(others))
 
     def _reading(self, definition: Definition, id: int) -> AnyReading:
         if definition.format is Format.JSON_SCHEMA:

@@ -101,10 +101,11 @@ class Services:
         self._elsewhere: ExternalRegistry | None = None
         if schemas.registry:
             self._elsewhere = ExternalRegistry.from_settings(schemas)
-            self.codec = Codec(KnownSchemas(self._elsewhere))
+            self.schemas = KnownSchemas(self._elsewhere)
         else:
             self.registry = Registry(topic_log(setup.connection, schemas.topic, replicas))
-            self.codec = Codec(KnownSchemas(self.registry))
+            self.schemas = KnownSchemas(self.registry)
+        self.codec = Codec(self.schemas)
         self.materialiser = Materialiser(
             setup.connection,
             self.admin,

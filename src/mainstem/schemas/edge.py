@@ -55,13 +55,15 @@ class RegisteredWriters:
     def writer(self, definition: Definition) -> Write:
         """What writes a definition's rows from now on; it raises NotEncoded.
 
-        The registry is asked here, once for all rows of a request. Keys are written by the
-        definition's own schema, whose id is a part of them; and so is Protobuf, whose schemas have
-        no rules for values: the registry compares their types when it is registered.
+        The registry is asked here, once for all rows of a request. Three are written by the
+        definition's own schema: keys, as its id is a part of them; Protobuf, whose schemas have no
+        rules for values, so that the registry compares types when it is registered; and one type of
+        event among several, as the newest version may be that of another.
         """
         write = None
-        if not definition.of_keys and definition.format is not Format.PROTOBUF:
-            newest = self._known.newest(definition.topic)
+        own = definition.of_keys or definition.record is not None
+        if not own and definition.format is not Format.PROTOBUF:
+            newest = self._known.newest(definition)
             write = None if newest is None else self._by(newest.id, definition)
         if write is None:
             write = self._by(self._known.id_for(definition), definition)

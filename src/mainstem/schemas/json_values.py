@@ -12,6 +12,7 @@ from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
 
 from mainstem.schemas.json_parse import parse_json_schema
+from mainstem.schemas.json_steps import BoundedChecks, TooManySteps
 from mainstem.schemas.model import Reference, Schema
 from mainstem.schemas.text import pointer
 
@@ -47,7 +48,7 @@ class JsonReading:
 def checker(reading: JsonReading) -> Check:
     """What says why a text is refused; None for one that the schema lets through."""
     referred = dict(reading.referred)
-    validator = parse_json_schema(reading.schema, referred.__getitem__).validator()
+    checks = BoundedChecks(parse_json_schema(reading.schema, referred.__getitem__))
 
     def problem(data: bytes) -> Refusal | None:
         try:
@@ -57,7 +58,9 @@ def checker(reading: JsonReading) -> Check:
         if not isinstance(value, dict):
             return Refusal((), f"a JSON object was expected, not {type(value).__name__}")
         try:
-            return refusal_of(validator, value)
+            return refusal_of(checks.of(len(data)), value)
+        except TooManySteps as error:
+            return Refusal((), str(error))
         except RecursionError:
             return Refusal((), "it is nested too deep")
 
