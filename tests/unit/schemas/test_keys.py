@@ -81,7 +81,7 @@ def test_other_columns_make_no_other_key(registry: MemoryRegistry) -> None:
 
 def test_raw_keys(registry: MemoryRegistry) -> None:
     keys, reader = keys_of(Format.RAW, "name"), codec(registry)
-    assert reader.value(keys, {"name": '"{ü}"'}) == "{ü}".encode()
+    assert reader.writer(keys)({"name": '"{ü}"'}) == "{ü}".encode()
     assert json.loads(reader.key_text(keys, "{ü}".encode())) == {"name": "{ü}"}
     with pytest.raises(NotDecoded, match="the key: it is not UTF-8"):
         reader.key_text(keys, b"\xff")
@@ -118,7 +118,7 @@ def test_only_schemas_for_keys_are_shown(registry: MemoryRegistry) -> None:
     """Numbers of eight bytes begin like a schema's id."""
     reader, keys = codec(registry), keys_of(Format.PROTOBUF, "id")
     other = written_by(registry, '{"type": "record", "name": "r", "fields": []}', {})
-    key = reader.value(keys, {"id": "5"})
+    key = reader.writer(keys)({"id": "5"})
     assert reader.shown_key("t", key) == '{"id":5}'
     assert reader.shown_key("t", other) is None
     assert reader.shown_key("t", (0).to_bytes(8, "big")) is None
