@@ -19,7 +19,7 @@ from mainstem.schemas.protobuf_read import (
     descriptor,
     message_of,
 )
-from mainstem.schemas.protobuf_types import known_text
+from mainstem.schemas.protobuf_types import known_text, wrapped
 from mainstem.schemas.protobuf_write import encoder
 from mainstem.schemas.wire import FIRST_MESSAGE, header
 from mainstem.vocabulary import Column
@@ -79,6 +79,9 @@ def _natural(message: Any) -> str:
     known = known_text(message)
     if known is not None:
         return known
+    only = wrapped(message)
+    if only is not None:
+        return _one(only, message.value)
     pieces = []
     for field in message.DESCRIPTOR.fields:
         if field.has_presence and not message.HasField(field.name):

@@ -192,7 +192,7 @@ def test_protobuf_of_confluents_clients_goes_in_and_ours_comes_out(messages):
     messages.write("pb_clicks", {"user": "u1", "at": "2026-01-01T00:00:00Z", "tags": ["b"]})
     messages.do("INSERT INTO pb_clicks VALUES ('u1', TIMESTAMP '2026-01-02 00:00:00', NULL)")
     failed = messages.cli("produce", "pb_clicks", input='{"user": "u1", "tags": ["a", null]}\n')
-    assert "null inside of a list" in failed.failed("BAD_LINE")
+    assert "null inside of a list" in failed.failed("BAD_LINE").err
     last = "2026-01-02T00:00:00Z"
     messages.wait_for_rows("SELECT * FROM pb_visits", [["u1", 3, last]])
 

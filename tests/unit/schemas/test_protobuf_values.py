@@ -277,6 +277,18 @@ def test_the_place_of_the_message_counts(codec: Codec, registry: MemoryRegistry)
     assert json.loads(codec.shown(inner) or "") == {"x": 0, "id": 5}
 
 
+def test_what_is_shown(codec: Codec, registry: MemoryRegistry) -> None:
+    body = f"""{IMPORTS}message M {{ int64 id = 1; .google.protobuf.Int64Value w = 2; E e = 3;
+        .google.protobuf.Timestamp at = 4; map<int32, bytes> m = 5; repeated M more = 6;
+        optional string gone = 7; enum E {{ NONE = 0; RED = 1; }} }}"""
+    row = {"id": "5", "w": "9007199254740993", "e": "RED", "at": "2026-01-01T00:00:00Z"}
+    value = written(registry, body, {**row, "m": {"1": "AP8="}, "more": [{}]})
+    assert codec.shown(value) == (
+        '{"id":5,"w":9007199254740993,"e":"RED","at":"2026-01-01T00:00:00Z","m":{"1":"AP8="},'
+        '"more":[{"id":0,"e":"NONE","m":{},"more":[]}]}'
+    )
+
+
 def test_references_are_followed(codec: Codec, registry: MemoryRegistry) -> None:
     other = Schema(SchemaType.PROTOBUF, 'syntax = "proto3"; package p; message O { int32 n = 1; }')
     registry.register("others", other)
@@ -302,7 +314,7 @@ BAD = [
     (b"\0\0\0\0\1\0\x0a\xff\xff\xff\xff\x07a", "schema 1 says"),
     (b"\0\0\0\0\1\0\x0a\1\xff", "schema 1 says"),
     (b"\0\0\0\0\1\0\x1b" + b"\x1b" * 5000, "schema 1 says"),
-    (b"\0\0\0\0\1\0" + b"\0" * (17 << 20), "more than"),
+    (b"\0\0\0\0\1\0" + b"\0" * (40 << 20), "more than 256 MB"),
 ]
 
 
