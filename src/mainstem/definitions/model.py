@@ -253,6 +253,9 @@ class Definition:
     sink: FunctionDefinition | None = None
     """The Python function that is called with the rows of each micro-batch."""
     comment: str | None = None
+    follows: bool = False
+    """True when its columns grow by themselves: those of a declared stream with the versions of its
+    subject in the registry, those of a derived object with an input of which it takes all."""
 
     @property
     def processing_time(self) -> bool:

@@ -19,12 +19,14 @@ from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.avro_read import NotReadable, Reading, reading
 from mainstem.schemas.codec import Codec, NotDecoded
+from mainstem.schemas.followed import FollowedColumns
 from mainstem.schemas.json_values import JsonReading
-from mainstem.schemas.known import KnownSchemas, own_schema
+from mainstem.schemas.known import KnownSchemas, own_schema, subject_of
 from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import Column
 
 NEW_ID = "SCHEMA_ID_NEW"
+AWAITED = "COLUMNS_AWAITED"
 _MOST_IDS = 10_000
 """Of one read: more ids than that are no schemas but noise, and met in several rounds."""
 
@@ -52,6 +54,7 @@ class Formats:
     def __init__(self, registry: SchemaSource) -> None:
         self._known = KnownSchemas(registry)
         self._codec = Codec(self._known)
+        self._followed = FollowedColumns(registry)
         self._met: dict[str, set[int]] = {}
         self._readings: dict[tuple[int, tuple[Column, ...]], Reading] = {}
 
@@ -62,7 +65,25 @@ class Formats:
         met = self._met.setdefault(definition.topic, set())
         if definition.pattern is None:
             met.update(self._known.ids_of(definition.topic))
-        return self._versions(definition, met)
+        versions = self._versions(definition, met)
+        if definition.follows and not definition.derived:
+            # behind the others: a version that came in between is in neither or in both
+            self._check_columns(definition)
+        return versions
+
+    def _check_columns(self, definition: Definition) -> None:
+        """COLUMNS_AWAITED while the registry has columns for the stream that it has not yet.
+
+        A plan without them would pass their values over.
+        """
+        added = self._followed.added(definition)
+        if added:
+            raise MainstemError(
+                AWAITED,
+                name=definition.name,
+                columns=", ".join(added),
+                subject=subject_of(definition.topic),
+            )
 
     def of_records(self, records: DataFrame, definition: Definition) -> Versions:
         """The versions that these records have, in Kafka's columns."""

@@ -113,6 +113,13 @@ class KnownSchemas:
 
     def id_for(self, definition: Definition) -> int:
         """The id that the definition's own records carry; registers their schema if need be."""
+        if definition.follows and not definition.derived:
+            raise MainstemError(
+                "NOT_SUPPORTED",
+                what=f'writing to "{definition.name}"',
+                where="a stream that takes its columns from the registry",
+                advice="Write with a client that has the schema, or give the stream columns.",
+            )
         subject, schema = subject_of(definition.topic), own_schema(definition)
         if (subject, schema) not in self._written:
             registered = self._registry.register(subject, schema)

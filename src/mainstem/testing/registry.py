@@ -12,6 +12,7 @@ import fastavro
 
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
+from mainstem.schemas.compatibility import Level
 from mainstem.schemas.model import Reference, Registered, Schema, SchemaType
 
 
@@ -41,7 +42,7 @@ class MemoryRegistry:
                 return registered
         raise MainstemError("SUBJECT_UNKNOWN", subject=subject)
 
-    def versions(self, subject: str) -> list[int]:
+    def versions(self, subject: str, *, fresh: bool = True) -> list[int]:
         """All versions of a subject."""
         return [registered.version for registered in self._subjects.get(subject, ())]
 
@@ -51,6 +52,10 @@ class MemoryRegistry:
             return self.version(reference.subject, reference.version).schema
         problem = f'there is no version {reference.version} of "{reference.subject}"'
         raise MainstemError("SCHEMA_REFERENCE_UNKNOWN", name=reference.name, problem=problem)
+
+    def level(self, subject: str) -> Level:
+        """The rule of a subject: there is none."""
+        return Level.NONE
 
     def check(self, subject: str, schema: Schema) -> list[str]:
         """What registering the schema would break: nothing."""

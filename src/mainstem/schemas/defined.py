@@ -1,0 +1,132 @@
+"""The schemas of definitions against a registry: what a plan asks, and what an apply registers.
+
+A flow is the only writer of its topic, so its schema is that of the topic. A declared object may
+be about a topic that others write: it registers its schema when nobody else has, or when it was the
+one that did; otherwise it only reads, and has to fit what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mainstem.catalog.plan import SchemaBreak, SchemaStep
+from mainstem.definitions.column_places import column_place
+from mainstem.definitions.model import Definition, Format
+from mainstem.errors import MainstemError
+from mainstem.schemas.avro_parse import parse_avro
+from mainstem.schemas.avro_read import NotReadable, reading
+from mainstem.schemas.canonical import canonical
+from mainstem.schemas.diff import diff, render
+from mainstem.schemas.followed import FollowedColumns
+from mainstem.schemas.known import own_schema, subject_of
+from mainstem.schemas.model import Registered, Schema, SchemaType
+from mainstem.schemas.parse import parse
+from mainstem.schemas.source import SchemaSource
+from mainstem.schemas.verdict import Broken, verdict
+from mainstem.vocabulary import Column
+
+
+class DefinedSchemas:
+    """The `Schemas` of catalog/schemas.py over a registry."""
+
+    def __init__(self, registry: SchemaSource) -> None:
+        self._registry = registry
+        self._followed = FollowedColumns(registry)
+
+    def columns(
+        self, definition: Definition, known: Sequence[Column], *, widen: bool
+    ) -> tuple[Column, ...]:
+        """The columns of a declared stream that leaves them to its subject."""
+        try:
+            return self._followed.columns(definition, known, widen=widen)
+        except MainstemError as error:
+            raise error.at(definition.location) from None
+
+    def judge(self, definition: Definition, before: Definition | None) -> SchemaStep | None:
+        """What becomes of the schema of an object that is new or changes; None: nothing."""
+        if not _has_own(definition):
+            return None
+        schema, subject = own_schema(definition), subject_of(definition.topic)
+        earlier = own_schema(before) if before is not None and _has_own(before) else None
+        if before is not None and before.topic == definition.topic and earlier == schema:
+            return None
+        registered = self._registered(subject)
+        known = {self._canonical(its.schema) for its in registered}
+        if self._canonical(schema) in known:
+            return None
+        ours = earlier is not None and self._canonical(earlier) in known
+        if known and not definition.derived and not ours:
+            return self._as_reader(definition, registered[-1])
+        return self._as_writer(definition, subject, schema, registered[-1:])
+
+    def register(self, definition: Definition) -> None:
+        """Make the object's schema a version of its subject; nothing happens when it is one."""
+        try:
+            self._registry.register(subject_of(definition.topic), own_schema(definition))
+        except MainstemError as error:
+            raise error.at(definition.location) from None
+
+    # -- inside
+
+    def _registered(self, subject: str) -> list[Registered]:
+        try:
+            versions = self._registry.versions(subject)
+        except MainstemError as error:
+            if error.code != "SUBJECT_UNKNOWN":
+                raise
+            return []
+        return [self._registry.version(subject, version) for version in versions]
+
+    def _canonical(self, schema: Schema) -> str:
+        return canonical(parse(schema, self._registry.resolve))
+
+    def _as_writer(
+        self, definition: Definition, subject: str, schema: Schema, newest: list[Registered]
+    ) -> SchemaStep:
+        judged = verdict(self._registry, subject, schema)
+        changes: list[str] = []
+        for its in newest:
+            found = diff(its.schema, schema, self._registry.resolve)
+            changes += render(found, judged.level).splitlines()
+        return SchemaStep(
+            definition.name,
+            subject,
+            judged.level.value,
+            judged.latest,
+            tuple(changes),
+            tuple(_break(definition, broken) for broken in judged.breaks),
+        )
+
+    def _as_reader(self, definition: Definition, newest: Registered) -> SchemaStep | None:
+        """Whether the columns can take what others write; only Avro tells before a record comes."""
+        if definition.format is not Format.AVRO or newest.schema.type is not SchemaType.AVRO:
+            return None
+        root = parse_avro(newest.schema, self._registry.resolve).root
+        breaks = []
+        for column in definition.value_columns:
+            try:
+                reading(root, (column,))
+            except NotReadable as error:
+                place = column_place(definition, column.name)
+                breaks.append(SchemaBreak(f"version {newest.version}: {error}", place))
+        if not breaks:
+            return None
+        level = self._registry.level(newest.subject).value
+        return SchemaStep(definition.name, newest.subject, level, newest.version, (), tuple(breaks))
+
+
+def _has_own(definition: Definition) -> bool:
+    """True when the definition itself says which schema its records have."""
+    if definition.follows and not definition.derived:
+        return False
+    return definition.format.registered and definition.pattern is None
+
+
+def _break(definition: Definition, broken: Broken) -> SchemaBreak:
+    where = definition.location
+    if broken.field is not None:
+        where = column_place(definition, broken.field)
+    if broken.version is None:
+        return SchemaBreak(broken.reason, where)
+    problem = f"version {broken.version}, {broken.direction}: {broken.path}: {broken.reason}"
+    return SchemaBreak(problem, where)
