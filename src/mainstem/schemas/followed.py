@@ -32,7 +32,7 @@ class FollowedColumns:
 
     def __init__(self, registry: SchemaSource) -> None:
         self._registry = registry
-        self._versions: dict[tuple[str, int], tuple[Column, ...]] = {}
+        self._versions: dict[tuple[str, int, Format], tuple[Column, ...]] = {}
         """A version stays what it is."""
 
     def columns(
@@ -75,7 +75,7 @@ class FollowedColumns:
         return [column.name for column in columns[len(definition.columns) :]]
 
     def _of_version(self, subject: str, version: int, form: Format) -> tuple[Column, ...]:
-        if (subject, version) not in self._versions:
+        if (subject, version, form) not in self._versions:
             schema = self._registry.version(subject, version).schema
             columns: tuple[Column, ...] = ()
             if schema.type is _type_of(form):
@@ -83,8 +83,8 @@ class FollowedColumns:
                 columns = tuple(
                     column for name, type_ in fields if (column := _column(name, type_))
                 )
-            self._versions[subject, version] = columns
-        return self._versions[subject, version]
+            self._versions[subject, version, form] = columns
+        return self._versions[subject, version, form]
 
 
 def _type_of(form: Format) -> SchemaType:

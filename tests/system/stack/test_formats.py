@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 
+import fastavro
+import psycopg
 import pytest
 
 from mainstem.log.producer import Outgoing
@@ -61,3 +64,62 @@ def test_a_table_in_avro_is_served_and_its_bad_records_are_kept(visits):
         return [entry["cause"] for entry in listed]
 
     eventually(lambda: any("no schema 65536" in c for c in causes()), 40, what="the bad record")
+
+
+ID, KIND, NOTE = (
+    {"name": "id", "type": "int"},
+    {"name": "kind", "type": "string"},
+    {"name": "note", "type": "string", "default": ""},
+)
+
+
+def registered(shop, topic, *fields):
+    """The schema as the next version of a topic's subject, as a producer would register it."""
+    document = {"type": "record", "name": "Order", "namespace": "shop", "fields": fields}
+    body = {"schema": json.dumps(document)}
+    answer = shop.http.post(f"/registry/subjects/{topic}-value/versions", json=body)
+    return answer.json()["id"], fastavro.parse_schema(document)
+
+
+def written(schema, row):
+    id, parsed = schema
+    data = io.BytesIO()
+    fastavro.schemaless_writer(data, parsed, row)
+    return Outgoing(
+        key=str(row["id"]).encode(), value=bytes([0, *id.to_bytes(4)]) + data.getvalue()
+    )
+
+
+def test_a_new_version_brings_its_column_to_all_that_take_all(shop):
+    first = registered(shop, "fo_orders", ID, KIND)
+    shop.do(
+        "CREATE STREAM fo_orders WITH (format = 'avro', key = 'id')",
+        "CREATE STREAM fo_all WITH (format = 'avro') AS SELECT * FROM fo_orders WHERE kind <> 'x'",
+        "CREATE TABLE fo_latest WITH (key = 'id') AS SELECT * FROM fo_all",
+        "CREATE TABLE fo_kinds AS SELECT kind, count(*) AS n FROM fo_orders GROUP BY kind",
+    )
+    shop.produce("fo_orders", *(written(first, {"id": n, "kind": "a"}) for n in range(20)))
+    old = [[n, "a"] for n in range(20)]
+    shop.wait_for_rows("SELECT * FROM fo_latest", old)
+    place = shop.info["postgres"]
+    reader = {"user": place["reader"], "dbname": place["database"], "passfile": place["passfile"]}
+    with psycopg.connect(host=place["host"], port=place["port"], **reader) as connection:
+        built = "SELECT generation, built_at FROM _mainstem.views WHERE name = 'fo_latest'"
+        before = connection.execute(built).fetchone()
+
+        second = registered(shop, "fo_orders", ID, KIND, NOTE)
+        late = [written(first, {"id": n, "kind": "b"}) for n in range(20, 30)]
+        new = [written(second, {"id": n, "kind": "c", "note": f"n{n}"}) for n in range(30, 50)]
+        # records of both versions, in all partitions
+        shop.produce("fo_orders", *(r for pair in zip(new, late * 2, strict=True) for r in pair))
+        rows = [[n, k, None] for n, k in old] + [[n, "b", None] for n in range(20, 30)]
+        rows += [[n, "c", f"n{n}"] for n in range(30, 50)]
+        shop.wait_for_rows("SELECT * FROM fo_latest", rows, 90)
+        connection.rollback()
+        assert connection.execute(built).fetchone() == before, "the view went on"
+
+    shop.wait_for_rows("SELECT * FROM fo_kinds", [["a", 20], ["b", 20], ["c", 20]])
+    assert len(shop.records("fo_all")) == 60, "none lost, none doubled"
+    versions = shop.http.get("/registry/subjects/fo_all-value/versions").json()
+    assert versions == [1, 2]
+    shop.do("DROP STREAM fo_orders CASCADE")
