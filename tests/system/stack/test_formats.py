@@ -66,6 +66,26 @@ def test_a_table_in_avro_is_served_and_its_bad_records_are_kept(visits):
     eventually(lambda: any("no schema 65536" in c for c in causes()), 40, what="the bad record")
 
 
+def test_a_definition_registers_its_schema_and_breaks_no_rule(shop):
+    stream = "CREATE {}STREAM av_prices (\n  id INT,\n  price {}{}\n) WITH (format = 'avro')"
+    subject = "/registry/subjects/av_prices-value/versions"
+    shop.do(stream.format("", "DOUBLE", ""))
+    assert shop.http.get(subject).json() == [1]
+    with shop.edited("pipeline/prices.sql", lambda _: stream.format("", "STRING", "")):
+        planned = shop.cli("plan")
+        assert planned.code == 4
+        assert (
+            "pipeline/prices.sql:3:3: BREAKS: version 1, BACKWARD: av_prices.price" in planned.out
+        )
+        shop.cli("apply", "--yes").failed("SCHEMA_INCOMPATIBLE", 4)
+    sql = stream.format("OR REPLACE ", "STRING", "")
+    problem = shop.refused("SCHEMA_INCOMPATIBLE", "POST", "/v1/sql", json={"sql": sql})
+    assert problem["location"]["line"] == 3
+    shop.do(stream.format("OR REPLACE ", "DOUBLE", ",\n  note STRING"))
+    assert shop.http.get(subject).json() == [1, 2]
+    shop.do("DROP STREAM av_prices")
+
+
 ID, KIND, NOTE = (
     {"name": "id", "type": "int"},
     {"name": "kind", "type": "string"},
