@@ -28,10 +28,13 @@ def follows(definition: Definition, inputs: Sequence[Definition]) -> bool:
 def check_follows(definition: Definition, inputs: Sequence[Definition]) -> None:
     """Refuse `*` over columns that grow where Spark would have to remember them.
 
-    The state of a join, an aggregate or a DISTINCT has the columns with which it was begun.
+    The state of a join, an aggregate or a DISTINCT has the columns with which it was begun; that of
+    `deduplicate` has the columns which it names.
     """
     query = definition.query
-    if query is None or not follows(definition, inputs) or not keeps_state(definition, inputs):
+    if query is None or not follows(definition, inputs):
+        return
+    if not keeps_state(replace(definition, deduplicate=()), inputs):
         return
     source = next(source for source in inputs if source.follows)
     raise MainstemError(

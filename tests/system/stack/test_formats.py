@@ -116,6 +116,7 @@ def test_a_new_version_brings_its_column_to_all_that_take_all(shop):
         "CREATE STREAM fo_orders WITH (format = 'avro', key = 'id')",
         "CREATE STREAM fo_all WITH (format = 'avro') AS SELECT * FROM fo_orders WHERE kind <> 'x'",
         "CREATE TABLE fo_latest WITH (key = 'id') AS SELECT * FROM fo_all",
+        "CREATE STREAM fo_once WITH (deduplicate = 'id') AS SELECT * FROM fo_orders",
         "CREATE TABLE fo_kinds AS SELECT kind, count(*) AS n FROM fo_orders GROUP BY kind",
     )
     shop.produce("fo_orders", *(written(first, {"id": n, "kind": "a"}) for n in range(20)))
@@ -140,6 +141,14 @@ def test_a_new_version_brings_its_column_to_all_that_take_all(shop):
 
     shop.wait_for_rows("SELECT * FROM fo_kinds", [["a", 20], ["b", 20], ["c", 20]])
     assert len(shop.records("fo_all")) == 60, "none lost, none doubled"
+    # what it has seen before it got the column it knows behind that
+    shop.produce("fo_orders", written(first, {"id": 1, "kind": "a"}))
+    shop.produce("fo_orders", written(second, {"id": 99, "kind": "d", "note": "n99"}))
+    eventually(lambda: len(shop.records("fo_once")) >= 51, 40, what="the last record")
+    once = {row["id"]: row.get("note") for row in shop.values("fo_once")}
+    assert len(shop.records("fo_once")) == len(once) == 51
+    assert once[30] == "n30"
+    assert once[1] is None
     versions = shop.http.get("/registry/subjects/fo_all-value/versions").json()
     assert versions == [1, 2]
     shop.do("DROP STREAM fo_orders CASCADE")
