@@ -20,6 +20,7 @@ from mainstem.schemas.source import SchemaSource
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0
+_PATIENCE_SECONDS = 2.0
 _OVERTAKEN = ("STALE_PLAN", "CONCURRENT_APPLY")
 _SERVER_ERROR = 500
 
@@ -49,10 +50,10 @@ class SchemaFollower:
         self._thread.start()
 
     def close(self) -> None:
-        """End behind the look that is under way; safe to call twice, and before `start`."""
+        """End; safe to call twice, and before `start`. A look that waits for others is left."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_PATIENCE_SECONDS)
 
     def look(self) -> None:
         """Take up what is new; what went wrong is told once, and tried again if it may pass."""
