@@ -44,12 +44,15 @@ class MemoryRegistry:
 
     def versions(self, subject: str, *, fresh: bool = True) -> list[int]:
         """All versions of a subject."""
-        return [registered.version for registered in self._subjects.get(subject, ())]
+        if subject not in self._subjects:
+            raise MainstemError("SUBJECT_UNKNOWN", subject=subject)
+        return [registered.version for registered in self._subjects[subject]]
 
     def resolve(self, reference: Reference) -> Schema:
         """What a reference stands for."""
-        if reference.version in self.versions(reference.subject):
-            return self.version(reference.subject, reference.version).schema
+        for registered in self._subjects.get(reference.subject, ()):
+            if registered.version == reference.version:
+                return registered.schema
         problem = f'there is no version {reference.version} of "{reference.subject}"'
         raise MainstemError("SCHEMA_REFERENCE_UNKNOWN", name=reference.name, problem=problem)
 
