@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mainstem.cli.client import Client
-from mainstem.config import load_project
+from mainstem.config import Project, load_project
 from mainstem.local.jars import spark_jars
 from mainstem.local.stack import Stack
 from mainstem.log.connection import Connection
@@ -246,7 +246,7 @@ def _demo() -> None:
     )
 
 
-def _project(folder: Path):
+def _project(folder: Path) -> Project:
     folder.mkdir(parents=True)
     (folder / "mainstem.toml").write_text('name = "bench"\n')
     return load_project(folder)

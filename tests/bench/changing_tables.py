@@ -26,6 +26,9 @@ from mainstem.definitions.model import Definition
 from mainstem.local.endpoints import Endpoints
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.known import KnownSchemas
+from mainstem.testing.registry import MemoryRegistry
 from mainstem.views.materialise import Materialiser
 
 CHANGES_A_SECOND = 1_000
@@ -104,8 +107,10 @@ def run(endpoints: Endpoints, jars: list[Path], folder: Path) -> Iterator[Figure
 
 def _served(bench: Bench, endpoints: Endpoints, table: Definition) -> Figure:
     """How long it takes until all rows are in PostgreSQL."""
-    urls = (endpoints.postgres_url, endpoints.postgres_reader_url)
-    views = Materialiser(bench.connection, bench.admin, *(url.get_secret_value() for url in urls))
+    owner = endpoints.postgres_url.get_secret_value()
+    reader = endpoints.postgres_reader_url.get_secret_value()
+    codec = Codec(KnownSchemas(MemoryRegistry()))
+    views = Materialiser(bench.connection, bench.admin, owner, reader, codec)
     with _timed() as took:
         views.start()
         views.reconcile(Catalog({table.name: Entry(table, "own.inputs.options")}))

@@ -23,25 +23,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState
+from throughput import Bench, fill
 
 from mainstem.catalog.entry import Entry
-from mainstem.config import SparkSettings
 from mainstem.definitions.project import load_definitions
 from mainstem.definitions.resolve import resolve
-from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import columns_of, flow_session
-from mainstem.engine.formats import Formats
 from mainstem.engine.keyed_rules import rows_of_function
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
-from mainstem.engine.session import open_session
-from mainstem.engine.tables import Tables
-from mainstem.log.admin import Admin, TopicSpec
+from mainstem.log.admin import TopicSpec
 from mainstem.log.connection import Connection
-from mainstem.log.producer import Outgoing, Producer
-from mainstem.log.quarantine import ensure_quarantine
-from mainstem.log.task_writer import tokens_topic
-from mainstem.testing.registry import MemoryRegistry
-from mainstem.vocabulary import COMMITS_TOPIC, SystemClock
+from mainstem.log.producer import Outgoing
 
 EVENTS = 1_200_000
 WARM_EVENTS = 600_000
@@ -99,21 +91,12 @@ Result = tuple[str, int, float | None, float]
 
 def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
     """Name, records, seconds (None: not done in time) and CPU-seconds of each way."""
-    settings = SparkSettings(max_records_per_batch=BATCH)
-    spark = open_session(settings, jars=jars, scratch=folder)
-    admin = Admin(connection)
-    admin.ensure_topic(tokens_topic(COMMITS_TOPIC, 1))
-    ensure_quarantine(admin, 1, connection.max_record_bytes)
+    bench = Bench.open(connection, jars, folder, batch=BATCH)
     many, few = (f"bench-{uuid.uuid4().hex[:6]}" for _ in range(2))
     for topic, events in ((many, EVENTS), (few, FEW)):
-        admin.ensure_topic(TopicSpec(topic, 4, 1))
-        _fill(connection, topic, events)
-    checkpoints = Checkpoints(spark, str(folder))
-    formats = Formats(MemoryRegistry())
-    tables = Tables(spark, connection, admin, checkpoints, formats)
-    machinery = Machinery(
-        spark, connection, settings, checkpoints, tables, admin, SystemClock(), formats
-    )
+        bench.admin.ensure_topic(TopicSpec(topic, 4, 1))
+        fill(connection, topic, range(events), _number)
+    machinery = bench.machinery
     ways: list[tuple[str, str, int, Callable[[str], StreamingQuery]]] = [
         ("mainstem, cold", few, FEW, partial(_mainstem, machinery, folder, "summed")),
         ("mainstem", many, EVENTS, partial(_mainstem, machinery, folder, "summed")),
@@ -127,7 +110,7 @@ def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
         query = way(topic)
         done = 0
         while warm and query.isActive and done < warm:
-            query.awaitTermination(0.05)
+            time.sleep(0.05)
             done = sum(progress["numInputRows"] for progress in query.recentProgress)
             cpu, clock = cpu_seconds(os.getpid()), time.monotonic()
         ended = query.awaitTermination(LONGEST_SECONDS)
@@ -135,7 +118,7 @@ def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
         query.stop()
         used = cpu_seconds(os.getpid()) - cpu
         found.append((name, events - done, seconds if ended else None, used))
-    spark.stop()
+    bench.close()
     return found
 
 
@@ -206,21 +189,7 @@ def _pandas(rows: DataFrame) -> DataFrame:
     )
 
 
-def _fill(connection: Connection, topic: str, events: int) -> None:
-    producer = Producer(connection)
-    for start in range(0, events, 50_000):
-        producer.send(
-            topic,
-            [
-                Outgoing(
-                    key=b"k%d" % (i * 7919 % KEYS),
-                    value=(
-                        f'{{"k":"k{i * 7919 % KEYS}","n":{i},'
-                        f'"at":"2026-11-15T09:{i // 6000 % 60:02d}:{i // 100 % 60:02d}Z"}}'
-                    ).encode(),
-                )
-                for i in range(start, min(start + 50_000, events))
-            ],
-            timeout=60,
-        )
-    producer.close()
+def _number(i: int) -> Outgoing:
+    key, minutes = i * 7919 % KEYS, i // 6000
+    at = f"2026-11-15T{9 + minutes // 60:02d}:{minutes % 60:02d}:{i // 100 % 60:02d}Z"
+    return Outgoing(b"k%d" % key, f'{{"k":"k{key}","n":{i},"at":"{at}"}}'.encode())

@@ -39,10 +39,10 @@ from mainstem.engine.tables import Tables
 from mainstem.engine.writer import BatchWriter
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
+from mainstem.log.engine_topics import ensure_engine_topics
 from mainstem.log.producer import Outgoing, Producer
-from mainstem.log.task_writer import tokens_topic
 from mainstem.testing.registry import MemoryRegistry
-from mainstem.vocabulary import COMMITS_TOPIC, SystemClock
+from mainstem.vocabulary import SystemClock
 
 EVENTS = 1_500_000
 ROUNDS = 3
@@ -91,12 +91,14 @@ class Bench:
     folder: Path
 
     @staticmethod
-    def open(connection: Connection, jars: Sequence[Path], folder: Path) -> Bench:
+    def open(
+        connection: Connection, jars: Sequence[Path], folder: Path, *, batch: int = BATCH
+    ) -> Bench:
         """Starts Spark."""
-        settings = SparkSettings(max_records_per_batch=BATCH)
+        settings = SparkSettings(max_records_per_batch=batch)
         spark = open_session(settings, jars=jars, scratch=folder)
         admin = Admin(connection)
-        admin.ensure_topic(tokens_topic(COMMITS_TOPIC, 1))
+        ensure_engine_topics(admin, 1, connection.max_record_bytes)
         checkpoints = Checkpoints(spark, str(folder))
         formats = Formats(MemoryRegistry())
         tables = Tables(spark, connection, admin, checkpoints, formats)
@@ -248,7 +250,8 @@ def fill(
 
 
 def _at(i: int) -> str:
-    return f"2026-11-15T09:{i // 20_000 % 60:02d}:{i // 400 % 60:02d}Z"
+    minutes = i // 24_000  # the clock never goes back: nothing is late
+    return f"2026-11-15T{9 + minutes // 60:02d}:{minutes % 60:02d}:{i // 400 % 60:02d}Z"
 
 
 def _click(i: int) -> Outgoing:

@@ -1,5 +1,8 @@
+-- What breaks a rule never reaches the model: it waits in the quarantine. The tag goes with the card to
+-- `scored` and `held_payments`; DESCRIBE shows it there.
 CREATE STREAM payments (
-  payment STRING, card STRING, amount DOUBLE, km_from_home DOUBLE, new_card BOOLEAN, at TIMESTAMP
+  payment STRING NOT NULL, card STRING NOT NULL PII, amount DOUBLE CHECK (amount > 0),
+  km_from_home DOUBLE, new_card BOOLEAN, at TIMESTAMP
 ) WITH (key = 'card', event_time = 'at', watermark = '1 minute');
 
 -- The model is a function like any other (functions/fraud.py). Arrow brings it whole batches.

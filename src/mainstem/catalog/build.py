@@ -10,10 +10,10 @@ from mainstem.catalog.compare import changed_columns, differences
 from mainstem.catalog.entry import Catalog, Entry, Origin
 from mainstem.catalog.fingerprint import (
     core_of,
-    decoding,
     fingerprint,
     function_versions,
     own_parts,
+    rows_read,
     with_inputs,
 )
 from mainstem.catalog.functions import check_users, function_steps, renewed
@@ -44,7 +44,8 @@ class Analyser(Protocol):
     def analyse(self, definition: Definition, inputs: Sequence[Definition]) -> tuple[Column, ...]:
         """The output columns; raises an error with a place inside the query's text.
 
-        A declared object without a query is asked about when its event time is an expression.
+        A declared object without a query is asked about when its event time is an expression, or
+        when it has rules.
         """
         ...
 
@@ -257,7 +258,7 @@ class _Planner:
             before = self.catalog.get(definition.name)
             known = before.definition.columns if before and before.definition.follows else ()
             definition = resolve(definition, self._columns(definition, known))
-        if not definition.derived and definition.time is not None:
+        if not definition.derived and (definition.time is not None or definition.rules):
             self.analyser.analyse(definition, ())
         self.resolved[definition.name.lower()] = definition
         return definition
@@ -388,7 +389,8 @@ class _Planner:
         read = set(new.query.columns_read)
         for source in inputs:
             entry = self.catalog.get(source.name)
-            if entry is None or decoding(entry.definition) == decoding(source):
+            # other rules let other records through from now on; what was read stays
+            if entry is None or rows_read(entry.definition) == rows_read(source):
                 continue
             touched = changed_columns(entry.definition, source)
             if read & touched or ("*" in read and not _grown(entry.definition, source)):
@@ -462,4 +464,4 @@ def _shape(definition: Definition) -> tuple[object, ...]:
 
 
 def _format(definition: Definition) -> tuple[object, ...]:
-    return definition.format, definition.delimiter
+    return definition.format, definition.delimiter, definition.key_format

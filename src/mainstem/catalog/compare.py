@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mainstem.catalog.fingerprint import function_versions, own_parts, time_of
+from collections.abc import Mapping
+
+from mainstem.catalog.fingerprint import function_versions, own_parts, rules_of, time_of
 from mainstem.definitions.model import Definition
 
 
@@ -17,6 +19,12 @@ def differences(old: Definition, new: Definition) -> list[str]:
     columns = _column_changes(old, new)
     if columns:
         found.append(f"columns changed ({columns})")
+    rules = _changes(rules_of(old), rules_of(new))
+    if rules:
+        found.append(f"rules changed ({rules})")
+    tags = _changes(dict.fromkeys(old.pii), dict.fromkeys(new.pii))
+    if tags:
+        found.append(f"PII tags changed ({tags})")
     for part in ("retention", "comment", "trigger", "partitions", "idle_timeout"):
         if getattr(old, part) != getattr(new, part):
             found.append(f"{part.replace('_', ' ')} changed")
@@ -36,9 +44,13 @@ def changed_columns(old: Definition, new: Definition) -> set[str]:
 def _column_changes(old: Definition, new: Definition) -> str:
     before = {column.name: column.type for column in old.columns}
     after = {column.name: column.type for column in new.columns}
+    words = _changes(before, after)
+    return "order" if not words and list(before) != list(after) else words
+
+
+def _changes(before: Mapping[str, object], after: Mapping[str, object]) -> str:
+    """Names that came, went and mean something else: `+new -old ~other`."""
     words = [f"+{name}" for name in after if name not in before]
     words += [f"-{name}" for name in before if name not in after]
     words += [f"~{name}" for name in after if name in before and before[name] != after[name]]
-    if not words and list(before) != list(after):
-        words = ["order"]
     return " ".join(words)

@@ -28,14 +28,15 @@ def explain(plan: Plan) -> str:
     titles = [_title(step.entry) for step in plan.steps]
     titles += [f"function {step.function.name}" for step in plan.functions]
     width = max(map(len, titles))
-    schemas = {schema.name: schema for schema in plan.schemas}
     for change in plan.functions:
         title = f"function {change.function.name}"
         lines.append(f"  {_SIGNS[change.step]} {title:<{width}}  {_function_words(change)}")
     for step in plan.steps:
         lines.append(f"  {_SIGNS[step.step]} {_title(step.entry):<{width}}  {_words(step)}")
         lines += _query_diff(step)
-        lines += _schema_lines(schemas.get(step.entry.name))
+        for schema in plan.schemas:
+            if schema.name == step.entry.name:
+                lines += _schema_lines(schema)
     counts = Counter[str](step.step for step in (*plan.functions, *plan.steps))
     lines.append(", ".join(f"{counts[name]} to {name}" for name in _SIGNS if counts[name]) + ".")
     broken = [schema.subject for schema in plan.schemas if schema.breaks]
@@ -99,10 +100,8 @@ def _query_diff(step: Step) -> list[str]:
     return [f"      {line}".rstrip() for line in diff if not line.startswith(("---", "+++", "@@"))]
 
 
-def _schema_lines(schema: SchemaStep | None) -> list[str]:
+def _schema_lines(schema: SchemaStep) -> list[str]:
     """What becomes of the schema: each change, and each break at its place."""
-    if schema is None:
-        return []
     after = "new" if schema.version is None else f"follows version {schema.version}"
     lines = [f"      schema {schema.subject}: {after} ({schema.level})"]
     lines += [f"        {line}" for line in schema.changes]

@@ -2,7 +2,7 @@
 
 A fingerprint has three parts, `own.inputs.options`: the object by its own text, what it depends on
 in its inputs and Python functions, and the options that are taken over while it runs (retention,
-comment, trigger, partitions, idle time-out). A changed first or second part needs the flow to
+comment, trigger, partitions, idle time-out, tags). A changed first or second part needs the flow to
 change. A column that a stream gains by itself counts only for those who take it.
 """
 
@@ -22,6 +22,7 @@ def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
     own = {
         **own_parts(definition),
         "columns": None if definition.query else _columns(definition),
+        **_rule_parts(definition),
     }
     options: dict[str, Any] = {
         "retention": definition.retention,
@@ -31,6 +32,8 @@ def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
     }
     if definition.idle_timeout is not None:
         options["idle timeout"] = definition.idle_timeout
+    if definition.pii:
+        options["pii"] = sorted(name.lower() for name in definition.pii)
     return f"{_hash(own)}.{_of_inputs(inputs, definition)}.{_hash(options)}"
 
 
@@ -64,9 +67,12 @@ def own_parts(definition: Definition) -> dict[str, Any]:
 
 def _format_parts(definition: Definition) -> dict[str, Any]:
     """What is not JSON says so; JSON has been there before there was a choice."""
-    if definition.format is Format.JSON:
-        return {}
-    return {"format": [definition.format, definition.delimiter]}
+    parts: dict[str, Any] = {}
+    if definition.format is not Format.JSON:
+        parts["format"] = [definition.format, definition.delimiter]
+    if definition.key_format is not None:
+        parts["key format"] = definition.key_format
+    return parts
 
 
 def _function_parts(definition: Definition) -> dict[str, Any]:
@@ -86,8 +92,23 @@ def _version(function: FunctionDefinition) -> str:
     return f"{function.signature} {function.version}"
 
 
+def rules_of(definition: Definition) -> dict[str, list[str]]:
+    """Name -> what a rule says, of each rule."""
+    return {r.name.lower(): [r.condition.canonical, r.action] for r in definition.rules}
+
+
+def _rule_parts(definition: Definition) -> dict[str, Any]:
+    return {"rules": rules_of(definition)} if definition.rules else {}
+
+
 def decoding(definition: Definition) -> str:
     """A hash of all that a reader of the object depends on."""
+    rows = rows_read(definition)
+    return _hash([rows, rules_of(definition)]) if definition.rules else rows
+
+
+def rows_read(definition: Definition) -> str:
+    """A hash of what the rows of an object are; rules only say which of them there are."""
     return _hash(
         {
             "name": definition.name.lower(),

@@ -25,12 +25,12 @@ class Schemas(Protocol):
         """
         ...
 
-    def judge(self, definition: Definition, before: Definition | None) -> SchemaStep | None:
-        """What becomes of the schema of an object that is new or changes; None: nothing."""
+    def judge(self, definition: Definition, before: Definition | None) -> Sequence[SchemaStep]:
+        """What becomes of the schemas of an object that is new or changes: of values, of keys."""
         ...
 
-    def register(self, definition: Definition) -> None:
-        """Make the object's schema a version of its subject; nothing happens when it is one."""
+    def register(self, definition: Definition, subject: str) -> None:
+        """Make the object's schema a version of that subject; nothing happens when it is one."""
         ...
 
 
@@ -43,7 +43,7 @@ class _Changed:
 def schema_steps(steps: Iterable[Step], schemas: Schemas) -> tuple[SchemaStep, ...]:
     """The schemas of all objects that come or change."""
     judged = (schemas.judge(its.definition, its.before) for its in _changed(steps))
-    return tuple(step for step in judged if step is not None)
+    return tuple(step for found in judged for step in found)
 
 
 def check_breaks(plan: Plan) -> None:
@@ -61,10 +61,9 @@ def check_breaks(plan: Plan) -> None:
 
 def register_schemas(plan: Plan, schemas: Schemas) -> None:
     """Register what the plan says; again is no harm."""
-    wanted = {schema.name for schema in plan.schemas}
-    for its in _changed(plan.steps):
-        if its.definition.name in wanted:
-            schemas.register(its.definition)
+    changed = {its.definition.name: its.definition for its in _changed(plan.steps)}
+    for schema in plan.schemas:
+        schemas.register(changed[schema.name], schema.subject)
 
 
 def _changed(steps: Iterable[Step]) -> Iterable[_Changed]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from mainstem.cli.context import Session
@@ -36,7 +36,7 @@ class Sink(Protocol):
 
 
 class _Rows:
-    def __init__(self, form: Format, read: Callable[[bytes], str | None]) -> None:
+    def __init__(self, form: Format, read: RegisteredValues) -> None:
         self._writer = RowWriter(form, COLUMNS)
         self._read = read
 
@@ -49,7 +49,7 @@ class _Rows:
 
     def write(self, records: Iterable[Record]) -> None:
         for record in records:
-            self._writer.row(envelope(record, self._read))
+            self._writer.row(envelope(record, self._read, self._read.key))
         self._writer.flush()
 
 

@@ -101,6 +101,13 @@ def show_status(session: Session, document: dict[str, Any]) -> None:
                 f"{flow['flow']}: {count} came too late, the newest for the window from {start} "
                 f"to {end}; see `mainstem sql 'APPLY LATE {flow['flow']}'`"
             )
+    for rule in document.get("rules") or ():
+        if rule["records"]:
+            session.say(
+                f"{rule['object']}: rule {rule['name']} ({rule['condition']}) was broken by "
+                f"{rule['records']} record{'' if rule['records'] == 1 else 's'}: "
+                f"{rule['on_violation']}"
+            )
     kept = (document.get("quarantine") or {}).get("records")
     if kept:
         session.warn(f"{kept} records are held in quarantine; see `mainstem quarantine list`")

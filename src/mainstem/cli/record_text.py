@@ -37,19 +37,23 @@ def iso(milliseconds: int) -> str:
 
 
 def envelope(
-    record: Record, read: Callable[[bytes], str | None] = lambda _: None
+    record: Record,
+    read: Callable[[bytes], str | None] = lambda _: None,
+    read_key: Callable[[str, bytes], str | None] = lambda _, __: None,
 ) -> tuple[Any, ...]:
     """The values of COLUMNS; keys and values as JSON or text, base64 when they are neither.
 
-    `read` gives the JSON of a value that begins with a schema's id, if it can be had.
+    `read` gives the JSON of a value that begins with a schema's id, if it can be had; `read_key`
+    that of a topic's key.
     """
     shown = None if record.value is None else read(record.value)
+    key = None if record.key is None else read_key(record.topic, record.key)
     return (
         record.topic,
         record.partition,
         record.offset,
         iso(record.timestamp),
-        _readable(record.key, parse=False),
+        _readable(record.key, parse=False) if key is None else key,
         _readable(record.value, parse=True) if shown is None else read_json(shown),
         {name: _readable(data, parse=False) for name, data in record.headers},
     )

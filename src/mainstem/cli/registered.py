@@ -1,4 +1,4 @@
-"""Values with a schema's id before them, as what the project's registry says that they hold."""
+"""What has a schema's id before it, as the project's registry says what it holds."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ class RegisteredValues:
             return None
         codec = self._codec
         return None if codec is None else codec.shown(value)
+
+    def key(self, topic: str, key: bytes) -> str | None:
+        """The same for a key of a topic."""
+        if key[:1] != b"\0":
+            return None
+        codec = self._codec
+        return None if codec is None else codec.shown_key(topic, key)
 
     @cached_property
     def _codec(self) -> Codec | None:

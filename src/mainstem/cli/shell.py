@@ -104,10 +104,15 @@ class Shell:
         if name:
             found = self._session.client.object(name)
             rows = [
-                (c["name"], c["type"], "key" if c["name"] in (found.get("key") or ()) else "")
+                (
+                    c["name"],
+                    c["type"],
+                    "key" if c["name"] in (found.get("key") or ()) else "",
+                    c.get("pii") or "",
+                )
                 for c in found["columns"]
             ]
-            write(self._form, ("column", "type", "key"), rows, colour=self._session.colour)
+            write(self._form, ("column", "type", "key", "pii"), rows, colour=self._session.colour)
             if found.get("wildcard"):
                 print(f"topics: {', '.join(found['topics']) or 'none'}")
             if found.get("sql"):

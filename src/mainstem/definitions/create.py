@@ -11,13 +11,14 @@ from mainstem.definitions.flow import check_query, table_key
 from mainstem.definitions.formats import check_format
 from mainstem.definitions.keywords import words
 from mainstem.definitions.lexer import Source
-from mainstem.definitions.model import Create, Definition, Format, Kind
+from mainstem.definitions.model import Create, Definition, Format, Kind, Rule
 from mainstem.definitions.names import check_column_name, check_object_name
 from mainstem.definitions.options import Option, read_options, settings
 from mainstem.definitions.patterns import BadPatternError, TopicPattern, parse_pattern
 from mainstem.definitions.query import read_query
+from mainstem.definitions.rules import at_rule, read_column_rule, read_rule
 from mainstem.definitions.types import read_type
-from mainstem.errors import did_you_mean
+from mainstem.errors import MainstemError, did_you_mean
 from mainstem.vocabulary import Column
 
 _OTHER_OBJECTS = words(
@@ -31,6 +32,8 @@ class _Body:
 
     columns: list[Column] = field(default_factory=list)
     key: list[tuple[str, int]] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    pii: list[str] = field(default_factory=list)
 
 
 def read_create(cursor: Cursor) -> Create:
@@ -62,6 +65,14 @@ def read_create(cursor: Cursor) -> Create:
             where="AS SELECT",
             advice="Declare the wildcard stream with its columns; make another AS SELECT of it.",
         )
+    elif body.rules:
+        raise source.error(
+            "NOT_SUPPORTED",
+            name_at,
+            what="a rule",
+            where="AS SELECT",
+            advice="Put it on the stream that is read, or filter with WHERE.",
+        )
     elif body.columns:
         raise source.error(
             "NOT_SUPPORTED",
@@ -81,6 +92,8 @@ def read_create(cursor: Cursor) -> Create:
         "text": source.text[begin : cursor.tokens[-1].end],
         **fields,
     }
+    if body.rules or body.pii:
+        common |= {"rules": tuple(body.rules), "pii": tuple(body.pii)}
     if derived:
         definition = _derived(cursor, common, tuple(column for column, _ in key))
     else:
@@ -140,7 +153,7 @@ def _read_pattern(cursor: Cursor, kind: Kind) -> TopicPattern:
 
 
 def _read_body(cursor: Cursor, body: _Body, name: str, kind: Kind) -> None:
-    """`(column type [PRIMARY KEY], ..., [PRIMARY KEY (column, ...)])` at the cursor."""
+    """`(column type [rule ...] [PII] [PRIMARY KEY], ..., [rule], [PRIMARY KEY (column, ...)])`."""
     source = cursor.source
     cursor.expect("(")
     while True:
@@ -154,6 +167,8 @@ def _read_body(cursor: Cursor, body: _Body, name: str, kind: Kind) -> None:
                 if not cursor.accept(","):
                     break
             cursor.expect(")")
+        elif at_rule(cursor):
+            read_rule(cursor, body.rules)
         else:
             _read_column(cursor, body, name, kind)
         if not cursor.accept(","):
@@ -169,18 +184,25 @@ def _read_column(cursor: Cursor, body: _Body, name: str, kind: Kind) -> None:
     if any(column.lower() == known.name.lower() for known in body.columns):
         raise source.error("DUPLICATE_COLUMN", token.start, column=column, name=name)
     body.columns.append(Column(column, read_type(cursor, column)))
-    place = cursor.current.start
-    if cursor.at("NOT", "NULL") or cursor.at("DEFAULT") or cursor.at("GENERATED"):
-        raise source.error(
-            "NOT_SUPPORTED",
-            place,
-            what=f"{cursor.current.upper} ...",
-            where="a column",
-            advice="Leave it out; filter with WHERE in a stream made from this one.",
-        )
-    if cursor.accept("PRIMARY", "KEY"):
-        _check_key(source, body, kind, place)
-        body.key.append((column, token.start))
+    while True:
+        place = cursor.current.start
+        if cursor.at("DEFAULT") or cursor.at("GENERATED"):
+            raise source.error(
+                "NOT_SUPPORTED",
+                place,
+                what=f"{cursor.current.upper} ...",
+                where="a column",
+                advice="Leave it out; compute the value in a stream made from this one.",
+            )
+        if cursor.accept("PRIMARY", "KEY"):
+            _check_key(source, body, kind, place)
+            body.key.append((column, token.start))
+        elif cursor.accept("PII"):
+            if column in body.pii:
+                raise source.syntax("PII stands twice", place)
+            body.pii.append(column)
+        elif not read_column_rule(cursor, body.rules, token):
+            return
 
 
 def _check_key(source: Source, body: _Body, kind: Kind, place: int) -> None:
@@ -242,6 +264,15 @@ def _declared(
         return Definition(**common, key=tuple(column for column, _ in key), follows=True)
     known = {column.name.lower(): column for column in columns}
     names = [column.name for column in columns]
+    if common["kind"] is Kind.TABLE and common.get("rules"):
+        raise MainstemError(
+            "NOT_SUPPORTED",
+            location=common["rules"][0].location,
+            what="a rule",
+            where="a table",
+            advice="Declare a stream with the rule, and make the table of it: "
+            "CREATE TABLE ... WITH (key = '...') AS SELECT * FROM the stream.",
+        )
     if common["kind"] is Kind.TABLE and not key:
         raise source.error(
             "MISSING_PRIMARY_KEY",

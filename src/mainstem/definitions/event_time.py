@@ -22,9 +22,10 @@ TIME_TYPES = ("timestamp", "timestamp_ntz")
 _SELECT = "SELECT "
 _EXAMPLE = "Write for example event_time = 'timestamp_millis(ts)'."
 _PROCESSING = "SELECT CURRENT_TIMESTAMP ( )"
-_NOW = frozenset(
+NOW = frozenset(
     {"current_timestamp", "now", "localtimestamp", "current_date", "curdate", "current_time"}
 )
+"""Functions that tell the time of the batch."""
 _INGEST = "_timestamp"
 _BOUNDS = ("max_ahead", "max_behind")
 
@@ -108,7 +109,7 @@ def _check(parsed: Parsed, query: Query) -> None:
         )
     # the quarantine looks at records again later, and must come to the same result
     called = {token.text.lower() for token in parsed.tokens if token.kind is T.WORD}
-    if (called & _NOW or not query.columns_read) and query.canonical != _PROCESSING:
+    if (called & NOW or not query.columns_read) and query.canonical != _PROCESSING:
         raise parsed.error(
             "NOT_SUPPORTED",
             parsed.start + len(_SELECT),

@@ -116,6 +116,10 @@ class Source:
             self.file, line + 1, offset - start + 1, self.text[start:stop].rstrip("\r\n")
         )
 
+    def offset(self, place: SourceLocation) -> int:
+        """The offset of a place in this text."""
+        return self._starts[place.line - 1] + place.column - 1
+
     def error(self, code: str, offset: int, **params: object) -> MainstemError:
         """An error of the catalogue at an offset."""
         return MainstemError(code, location=self.location(offset), **params)

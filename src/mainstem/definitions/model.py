@@ -35,6 +35,8 @@ class Format(StrEnum):
     """With a schema of the registry, whose id stands before the value."""
     JSON_SCHEMA = "json_schema"
     """JSON behind the id of a schema of the registry, which has to let it through."""
+    PROTOBUF = "protobuf"
+    """With a schema of the registry, whose id and the message's place in it stand before it."""
     CSV = "csv"
     RAW = "raw"
     """The value is the only column, a text or bytes."""
@@ -42,7 +44,7 @@ class Format(StrEnum):
     @property
     def registered(self) -> bool:
         """True when a schema of the registry says what a value holds."""
-        return self in (Format.AVRO, Format.JSON_SCHEMA)
+        return self in (Format.AVRO, Format.JSON_SCHEMA, Format.PROTOBUF)
 
 
 class FlowKind(StrEnum):
@@ -199,6 +201,45 @@ class Query:
         )
 
 
+class OnViolation(StrEnum):
+    """What becomes of a record that breaks a rule."""
+
+    QUARANTINE = "quarantine"
+    """It is kept whole in the quarantine."""
+    DROP = "drop"
+    """It is counted, and kept nowhere but in its topic."""
+    FAIL = "fail"
+    """Whoever reads it stops before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What every record of a declared object has to keep to: a constraint."""
+
+    name: str
+    condition: Query
+    """`SELECT condition`, over the columns; broken when it is false, not when it is NULL."""
+    action: OnViolation = OnViolation.QUARANTINE
+
+    @property
+    def text(self) -> str:
+        """The condition as written."""
+        return self.condition.text.removeprefix("SELECT ")
+
+    @property
+    def location(self) -> SourceLocation:
+        """Where the condition begins."""
+        start = self.condition.location
+        return replace(start, column=start.column + len("SELECT "))
+
+    @property
+    def shown(self) -> str:
+        """The condition on one line."""
+        commented = "--" in self.text or "/*" in self.text
+        text = self.condition.canonical.removeprefix("SELECT ") if commented else self.text
+        return " ".join(text.split())
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """A stream or a table, declared (with columns) or derived (with a query)."""
@@ -217,6 +258,11 @@ class Definition:
     format: Format = Format.JSON
     delimiter: str | None = None
     """Between the columns of a CSV value; None: a comma."""
+    key_format: Format | None = None
+    """How a record's key holds the key's columns; None: as a text, or JSON where that will not do.
+    """
+    of_keys: bool = False
+    """True where keys are read and written like values (`keys`). Nobody writes that down."""
     event_time: str | None = None
     """Column that carries the event time; None means the record's own time stamp."""
     time: Query | None = None
@@ -252,6 +298,10 @@ class Definition:
     """The Python function that is called for the rows of the query."""
     sink: FunctionDefinition | None = None
     """The Python function that is called with the rows of each micro-batch."""
+    rules: tuple[Rule, ...] = ()
+    """Of a declared object: what its records have to keep to."""
+    pii: tuple[str, ...] = ()
+    """Columns that are marked as personal data; what is derived from them is told by `personal`."""
     comment: str | None = None
     follows: bool = False
     """True when its columns grow by themselves: those of a declared stream with the versions of its
@@ -284,6 +334,24 @@ class Definition:
         pattern = self.pattern
         named = pattern.places if pattern else ()
         return tuple(column for column in self.columns if column.name not in named)
+
+    @property
+    def keys(self) -> Definition | None:
+        """What the records' keys hold, as if they were values; None when no format is said."""
+        if self.key_format is None:
+            return None
+        columns = tuple(column for name in self.key if (column := self.column(name)) is not None)
+        return replace(
+            self,
+            name=f"{self.name}_key",
+            columns=columns,
+            key=(),
+            format=self.key_format,
+            delimiter=None,
+            key_format=None,
+            of_keys=True,
+            follows=False,
+        )
 
     def reads(self, topic: str) -> bool:
         """True when records of the topic are records of this object."""

@@ -23,10 +23,10 @@ _UNITS = {
 _SHORT = {"ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "d": "day"}
 _INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([A-Za-z]+)\s*")
 
-_LATER = ("protobuf",)
 _NO_DELIMITER = "\"'\\\r\n\0 .-+:"
 """Quotes, ends of lines, and what numbers and times are written with."""
-_DECLARED = {"format", "delimiter", "key", "comment"}
+_DECLARED = {"format", "delimiter", "key", "key_format", "comment"}
+_NO_KEY_FORMATS = (Format.CSV,)
 _TOPIC = {"topic", "partitions", "retention"}
 _TIMES = {"event_time", "watermark", "max_ahead", "max_behind", "idle_timeout"}
 _FLOW = {"latency", "trigger", "start"}
@@ -137,7 +137,10 @@ def _field(source: Source, name: str, option: Option) -> dict[str, Any]:
                 raise invalid(source, name, option, "it is not a name for a topic of yours")
             return {"topic": value}
         case "format":
-            return {name: _format(source, option)}
+            return {name: _format(source, name, option, list(Format))}
+        case "key_format":
+            known = [each for each in Format if each not in _NO_KEY_FORMATS]
+            return {name: _format(source, name, option, known)}
         case "delimiter":
             if len(value) != 1 or not value.isascii() or value.isalnum() or value in _NO_DELIMITER:
                 advice = "Use one character such as ';', '|' or a tab."
@@ -173,20 +176,11 @@ def _field(source: Source, name: str, option: Option) -> dict[str, Any]:
             return {name: value}
 
 
-def _format(source: Source, option: Option) -> Format:
-    known = [known.value for known in Format]
+def _format(source: Source, name: str, option: Option, known: list[Format]) -> Format:
     if (value := option.value.lower()) in known:
         return Format(value)
-    if value in _LATER:
-        raise source.error(
-            "NOT_SUPPORTED",
-            option.value_at,
-            what=f"the format {value}",
-            where="a definition",
-            advice=f"Use one of {', '.join(known)}.",
-        )
     problem = f"the format does not exist.{did_you_mean(value, known)}"
-    raise invalid(source, "format", option, problem, f"Use one of {', '.join(known)}.")
+    raise invalid(source, name, option, problem, f"Use one of {', '.join(known)}.")
 
 
 def _interval(source: Source, name: str, option: Option, least: int = 0) -> str:

@@ -44,6 +44,7 @@ def main() -> int:
             connection=Connection.from_settings(settings.kafka, endpoints.bootstrap_servers),
             jars=(*endpoints.spark_jars, *bare),
             state_folder=endpoints.state_folder,
+            class_archive=endpoints.class_archive,
         )
         run_engine(setup, stop)
     except MainstemError as error:

@@ -40,6 +40,7 @@ from mainstem.engine.pipeline_rules import inspected
 from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
+from mainstem.engine.rules import check_rows, check_rules
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
 from mainstem.engine.times import check_expression
@@ -114,7 +115,9 @@ class Answers:
             columns = definition.columns
         else:
             columns = columns_of(self._compile(payload))
-        check_expression(self._spark.newSession(), definition, columns)
+        session = self._spark.newSession()
+        check_expression(session, definition, columns)
+        check_rules(session, definition, columns)
         return columns
 
     def _inspect(self, payload: dict[str, Any]) -> Query:
@@ -218,6 +221,7 @@ class Answers:
                     for kind in [types[column.name.lower()]]
                 )
             )
+            check_rows(typed, definition)
             records = encode(typed, definition, self._formats).collect()
         except PySparkException as error:
             code = "TYPE_MISMATCH" if is_data_error(error) else "INVALID_QUERY"

@@ -29,6 +29,7 @@ from mainstem.engine.decode import (
     row_schema,
 )
 from mainstem.engine.extent import Extent
+from mainstem.engine.few_rows import MOST_ROWS
 from mainstem.engine.formats import Formats
 from mainstem.engine.function_arguments import check_arguments
 from mainstem.engine.functions import register
@@ -40,11 +41,27 @@ from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, RESERVED_COLUMNS, Column, Offsets
 
+_QUICK = {
+    # to make code of a plan takes longer than to interpret it
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # each broadcast is a job of its own
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+
 
 def flow_session(spark: SparkSession, shuffle_partitions: int) -> SparkSession:
     """A session of its own for a flow: same context, separate views and settings."""
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
+    return session
+
+
+def quick_session(spark: SparkSession, shuffle_partitions: int) -> SparkSession:
+    """A session of its own for plans over few rows: they are run once, by one task."""
+    session = flow_session(spark, shuffle_partitions)
+    for name, value in _QUICK.items():
+        session.conf.set(name, value)
     return session
 
 
@@ -165,7 +182,8 @@ def compile_history(
     for source in inputs:
         metadata = mentioned_metadata(query.columns_read)
         extent = extents[source.name]
-        between = (extent.start, extent.end) if extent.records < extent.of else None
+        bounded = extent.records < extent.of or extent.records <= MOST_ROWS
+        between = (extent.start, extent.end) if bounded else None
         rows = read_batch(session, source, connection, formats, metadata=metadata, between=between)
         rows.createOrReplaceTempView(_view(source))
     rows = run_query(session, query)

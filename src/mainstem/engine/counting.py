@@ -28,14 +28,19 @@ from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_mentions, compile_static
 from mainstem.engine.count_windows import NUMBER, in_windows, numbered, quoted, still_needed
 from mainstem.engine.encode import encode
+from mainstem.engine.few_rows import here, span
 from mainstem.engine.formats import Formats
 from mainstem.engine.kept_rows import KeptRows
 
 _TASKS = "tasks"
+_FEW = 200
+"""Batches with no more records are held by the driver, whatever the size of each."""
 
 
 class Counting:
     """What a flow with count windows makes of each batch."""
+
+    few = True
 
     def __init__(
         self,
@@ -51,6 +56,8 @@ class Counting:
         self._counts = counts
         self._formats = formats
         self._stream = stream
+        self._checkpoints = checkpoints
+        self._folder = folder
         self._kept = KeptRows(checkpoints, folder, counts.keys)
         # a replayed batch must be divided as it was, so the first number holds
         if checkpoints.read_note(folder, _TASKS, 0) is None:
@@ -61,11 +68,12 @@ class Counting:
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
         """Key and value of the records to write, in the partitions of the tasks that write them."""
         session, counts = batch.sparkSession, self._counts
+        small = self._records(batch_id) <= _FEW
         new = compile_static(session, counts.numbered, {self._stream: batch})
-        new = self._hold(new.select(*map(quoted, self._needed(new))))
+        new = self._hold(new.select(*map(quoted, self._needed(new))), small)
         schema = StructType([*new.schema.fields]).add(NUMBER, LongType())
-        kept = self._kept.before(batch_id, new, schema)
-        rows = self._hold(numbered(new, kept, counts.keys))
+        kept = self._kept.before(batch_id, new, schema, small=small)
+        rows = self._hold(numbered(new, kept, counts.keys), small)
         self._kept.write(batch_id, still_needed(rows, counts))
         known = rows.withColumn(WINDOW_KEY, F.xxhash64(F.lit(0), *counts.keys))
         windows = in_windows(known, counts, full=self._definition.final)
@@ -82,9 +90,17 @@ class Counting:
         while self._held:
             self._held.pop().unpersist()
 
-    def _hold(self, rows: DataFrame) -> DataFrame:
+    def _hold(self, rows: DataFrame, small: bool) -> DataFrame:
+        if small:
+            return here(rows).coalesce(1)
         self._held.append(rows.persist())
         return self._held[-1]
+
+    def _records(self, batch_id: int) -> int:
+        """How many records the batch has."""
+        start = self._checkpoints.batch_start(self._folder, batch_id)
+        end = self._checkpoints.batch_end(self._folder, batch_id)
+        return sum(span(start.get(topic, {}), offsets) for topic, offsets in end.items())
 
     def _needed(self, rows: DataFrame) -> list[str]:
         """The columns that the query reads, and those by which the records are counted."""

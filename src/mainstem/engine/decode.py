@@ -1,8 +1,8 @@
 """Records of topics -> typed rows with metadata and event time; bad records are told apart.
 
 A record is bad when its value is there but does not hold the columns as its format says (`values`),
-or when its event time is a mistake (`times`). A flow never sees a bad record; it counts them
-(`observe`), and the keeper of the quarantine fetches them.
+when its event time is a mistake (`times`), or when it breaks a rule (`rules`). A flow never sees a
+bad record; it counts them (`observe`), and the keeper of the quarantine fetches them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType, StructField, StructType
 
 from mainstem.definitions.late import RECORD
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, OnViolation
 from mainstem.definitions.state import event_time_of
 from mainstem.engine.encode import row_id
+from mainstem.engine.few_rows import as_rows, few_records
 from mainstem.engine.formats import Formats, Versions
+from mainstem.engine.keys import CORRUPT_KEY, key_field, key_text, with_keys
+from mainstem.engine.rules import broken, has, is_dropped, refusal
 from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
 from mainstem.engine.values import CORRUPT, ROW, corrupt_of, row_of, schema_of
 from mainstem.log.connection import Connection
@@ -28,12 +31,14 @@ from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, METADATA_COLUMNS, Off
 
 _FROM = "_from"
 _MISTAKEN = HIDDEN_PREFIX + "mistaken"
+_BROKEN = HIDDEN_PREFIX + "broken"
+_PLACE = HIDDEN_PREFIX + "place"
+_KEY_PREFIX = HIDDEN_PREFIX + "key_"
 
-_PATIENCE = {"kafkaConsumer.pollTimeoutMs": "30000", "kafka.default.api.timeout.ms": "30000"}
+PATIENCE = {"kafkaConsumer.pollTimeoutMs": "30000", "kafka.default.api.timeout.ms": "30000"}
 """How long a task waits for records of a topic that may have been deleted after it was planned."""
 
 _METADATA: Mapping[str, str] = {
-    "_key": "CAST(key AS STRING)",
     "_topic": "topic",
     "_partition": "partition",
     "_offset": "offset",
@@ -116,7 +121,7 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
     if intake.watermark and definition.watermark:
         metadata.add(event_time_of(definition))
     versions = intake.formats.of_stream(definition) if intake.formats else Versions()
-    parsed = _parse(raw, definition, versions, metadata)
+    parsed = _parse(raw, definition, versions, metadata, stops=True)
     if intake.observed:
         # the observation also keeps Spark from pushing the query's filter below the JSON parser,
         # which would parse every record twice
@@ -147,8 +152,7 @@ def read_batch(
     if between is None or not between[1]:
         raw = _load_range(spark, _where(definition), connection, metadata, "earliest", "latest")
     else:
-        texts = (_offsets_text(at) for at in between)
-        raw = _load_range(spark, _named(definition, between[1]), connection, metadata, *texts)
+        raw = _load_between(spark, definition, connection, metadata, *between)
     versions = formats.of_records(raw, definition)
     rows = _good_rows(_parse(raw, definition, versions, metadata))
     return _with_event_time(rows, definition, metadata)
@@ -172,7 +176,7 @@ def read_between(
     texts = (_offsets_text(start), _offsets_text(end))
     raw = _load_range(spark, where, connection, metadata, *texts)
     versions = formats.of_records(raw, definition)
-    rows = _good_rows(_parse(raw, definition, versions, metadata, whole=True)).drop(_MISTAKEN)
+    rows = _good_rows(_parse(raw, definition, versions, metadata, whole=True))
     return _with_event_time(rows, definition, metadata)
 
 
@@ -219,24 +223,47 @@ def read_bad(
 ) -> DataFrame:
     """The bad records between two positions, whole, with where and when they came from.
 
-    Both positions name all partitions of the same topics.
+    Those that are only dropped are not among them. Both positions name all partitions of the same
+    topics.
     """
     where = _named(definition, end)
     raw = _load_range(
         spark, where, connection, ("_headers",), _offsets_text(start), _offsets_text(end)
     )
-    return bad_records(raw, definition, formats)
+    bad = bad_records(raw, definition, formats)
+    return bad.filter(F.col("broken").isNull() | ~is_dropped(definition, F.col("broken")))
+
+
+def read_dropped(
+    spark: SparkSession,
+    definition: Definition,
+    connection: Connection,
+    formats: Formats,
+    start: Mapping[str, Offsets],
+    end: Mapping[str, Offsets],
+) -> DataFrame:
+    """How many records between two positions are dropped for each rule: `rule` and `records`.
+
+    Both positions name all partitions of the same topics.
+    """
+    texts = (_offsets_text(at) for at in (start, end))
+    raw = _load_range(spark, _named(definition, end), connection, (), *texts)
+    bad = bad_records(raw, definition, formats).filter(is_dropped(definition, F.col("broken")))
+    rules = bad.select(F.explode("broken").alias("rule"))
+    return rules.groupBy("rule").agg(F.count("*").alias("records"))
 
 
 def bad_records(raw: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
     """Those of some records, in Kafka's columns, that the definition refuses.
 
-    `mistaken` says what is wrong with the event time; NULL for one that could not be decoded.
+    `mistaken` says what is wrong with the event time, `broken` names the rules that are broken;
+    both are NULL for one that could not be decoded.
     """
     versions = formats.of_records(raw, definition)
     parsed = _parse(raw, definition, versions, (), whole=True)
     parsed = parsed.filter(F.col(CORRUPT).isNotNull())
-    return parsed.select(f"{RECORD}.*", F.col(_MISTAKEN).alias("mistaken"))
+    said = {"mistaken": _MISTAKEN, "broken": _BROKEN}
+    return parsed.select(f"{RECORD}.*", *(F.col(c).alias(name) for name, c in said.items()))
 
 
 def read_changes(
@@ -253,17 +280,27 @@ def read_changes(
     `_partition` and `_offset`. Bad records are left out: who serves the table tells of them. A
     record of a declared table may leave the key's columns to the record's key, as views allow.
     """
-    between = (_offsets_text({definition.topic: at}) for at in (start, end))
-    raw = _load_range(spark, _where(definition), connection, (), *between)
+    raw = read_raw(spark, definition.topic, connection, start, end)
+    return changes_in(raw, definition, formats)
+
+
+def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
+    """What records of a table's topic, in Kafka's columns, say of its rows (`read_changes`)."""
     key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
     versions = formats.of_records(raw, definition)
-    parsed = raw.select(
+    told = definition.keys is not None
+    parsed = with_keys(raw, definition, versions).select(
         row_of(definition, versions),
         F.col("key").cast("string").alias("_key_text"),
+        *(key_field(name).alias(_KEY_PREFIX + name) for name in definition.key if told),
         "value",
         "partition",
         "offset",
-    ).filter(corrupt_of(definition, versions).isNull())
+        *([CORRUPT_KEY] if told else ()),
+    )
+    parsed = parsed.filter(corrupt_of(definition, versions).isNull())
+    if told:
+        parsed = parsed.filter(F.col(CORRUPT_KEY).isNull())
     # not beside the value above: nearly all records have their key in the value, too, and there it
     # would be parsed for each
     row, keys = F.col(ROW), F.from_json(F.col("_key_text"), key_schema)
@@ -272,7 +309,9 @@ def read_changes(
         value = row.getField(made.name)
         if made.name in definition.key:
             from_key = keys.getField(made.name)
-            if len(definition.key) == 1 and isinstance(made.dataType, AtomicType):
+            if told:
+                from_key = F.col(_quoted(_KEY_PREFIX + made.name))
+            elif len(definition.key) == 1 and isinstance(made.dataType, AtomicType):
                 plain = F.col("_key_text").try_cast(made.dataType)
                 from_key = F.when(F.col("_key_text").startswith("{"), from_key).otherwise(plain)
             value = F.coalesce(value, from_key)
@@ -296,7 +335,7 @@ def _where(definition: Definition) -> dict[str, str]:
     pattern = definition.pattern
     if pattern is None:
         return {"subscribe": definition.topic}
-    return {"subscribePattern": pattern.regex, **_PATIENCE}
+    return {"subscribePattern": pattern.regex, **PATIENCE}
 
 
 def _starting(definition: Definition, start: str) -> str:
@@ -316,7 +355,7 @@ def _before(definition: Definition, until: str) -> SparkColumn:
 
 def _named(definition: Definition, topics: Iterable[str]) -> dict[str, str]:
     """Spark's option for some of the topics that a definition reads."""
-    return {"subscribe": ",".join(topics), **(_PATIENCE if definition.pattern else {})}
+    return {"subscribe": ",".join(topics), **(PATIENCE if definition.pattern else {})}
 
 
 def _offsets_text(offsets: Mapping[str, Offsets]) -> str:
@@ -336,6 +375,24 @@ def _kafka_options(
     if "_headers" in metadata:
         options["includeHeaders"] = "true"
     return options
+
+
+def _load_between(
+    spark: SparkSession,
+    definition: Definition,
+    connection: Connection,
+    metadata: Collection[str],
+    start: Mapping[str, Offsets],
+    end: Mapping[str, Offsets],
+) -> DataFrame:
+    """The records of a definition's topics between two positions, in Kafka's columns."""
+    if definition.pattern is None:
+        topic = definition.topic
+        few = few_records(connection, topic, start[topic], end[topic])
+        if few is not None:
+            return as_rows(spark, few).coalesce(1)
+    texts = (_offsets_text(at) for at in (start, end))
+    return _load_range(spark, _named(definition, end), connection, metadata, *texts)
 
 
 def _load_range(
@@ -361,31 +418,54 @@ def _parse(
     metadata: Collection[str],
     *,
     whole: bool = False,
+    stops: bool = False,
 ) -> DataFrame:
-    """The columns and metadata of each record, and whether it is bad; `whole` keeps its bytes."""
+    """The columns and metadata of each record, and whether it is bad; `whole` keeps its bytes.
+
+    With `stops`, a record that breaks a rule which says `fail` fails the plan.
+    """
     made = {*metadata, *metadata_read(definition)}
     if EVENT_TIME in made and definition.event_time is None:
         made.add(event_time_of(definition))
-    wanted = [F.expr(_METADATA[name]).alias(name) for name in METADATA_COLUMNS if name in made]
+    wanted = [
+        (key_text(definition) if name == "_key" else F.expr(_METADATA[name])).alias(name)
+        for name in METADATA_COLUMNS
+        if name in made
+    ]
     kept = [RECORD] if whole else []
     if whole:
         wanted.append(F.struct(*raw.columns).alias(RECORD))
-    parsed = raw.select(
+    stops = stops and has(definition, OnViolation.FAIL)
+    if stops:
+        wanted.append(F.struct("topic", "partition", "offset").alias(_PLACE))
+        kept.append(_PLACE)
+    # what a flow writes has all columns in its values
+    told = definition.keys is not None and (not definition.derived or "_key" in made)
+    in_key = {name: key_field(name) for name in definition.key if told}
+    records = with_keys(raw, definition, versions) if told else raw
+    parsed = records.select(
         row_of(definition, versions),
         "value",
         F.col("timestamp").alias("_time"),
         F.col("topic").alias(_FROM),
+        *(column.alias(_KEY_PREFIX + name) for name, column in in_key.items()),
+        *([CORRUPT_KEY] if in_key else ()),
         *wanted,
     )
     places = definition.pattern.places if definition.pattern else {}
-    columns = [
-        _part(places[c.name]).alias(c.name)
-        if c.name in places
-        else F.col(ROW).getField(c.name).alias(c.name)
-        for c in definition.columns
-    ]
+    columns = []
+    for c in definition.columns:
+        made_of = F.col(ROW).getField(c.name)
+        if c.name in places:
+            made_of = _part(places[c.name])
+        elif c.name in in_key:
+            made_of = F.coalesce(made_of, F.col(_quoted(_KEY_PREFIX + c.name)))
+        columns.append(made_of.alias(c.name))
     extra = [name for name in METADATA_COLUMNS if name in made]
-    rows = parsed.select(*columns, *extra, corrupt_of(definition, versions), "_time", *kept)
+    bad = corrupt_of(definition, versions)
+    if in_key:
+        bad = F.coalesce(bad, F.col(CORRUPT_KEY)).alias(CORRUPT)
+    rows = parsed.select(*columns, *extra, bad, "_time", *kept)
     time = expression(raw.sparkSession, definition)
     if time is not None:
         rows = rows.select("*", time.alias(EVENT_TIME))
@@ -397,7 +477,15 @@ def _parse(
     if whole:
         rows = rows.select("*", F.when(corrupt.isNull(), wrong).alias(_MISTAKEN))
         wrong = F.col(_MISTAKEN)
-    return rows.withColumn(CORRUPT, F.coalesce(corrupt, wrong))
+    refused = F.coalesce(corrupt, wrong)
+    if whole:
+        names = broken(raw.sparkSession, definition)
+        rows = rows.select("*", F.when(refused.isNull(), names).alias(_BROKEN))
+        refused = F.coalesce(refused, F.when(F.col(_BROKEN).isNotNull(), F.lit("")))
+    elif definition.rules:
+        place = F.col(_PLACE) if stops else None
+        refused = F.coalesce(refused, refusal(raw.sparkSession, definition, place))
+    return rows.withColumn(CORRUPT, refused)
 
 
 def _with_event_time(
@@ -411,7 +499,11 @@ def _with_event_time(
 
 
 def _event_time(definition: Definition) -> SparkColumn:
-    return F.col("`" + event_time_of(definition).replace("`", "``") + "`")
+    return F.col(_quoted(event_time_of(definition)))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _part(place: int) -> SparkColumn:
@@ -420,4 +512,5 @@ def _part(place: int) -> SparkColumn:
 
 
 def _good_rows(parsed: DataFrame) -> DataFrame:
-    return parsed.filter(F.col(CORRUPT).isNull()).drop(CORRUPT, "_time")
+    good = parsed.filter(F.col(CORRUPT).isNull())
+    return good.drop(CORRUPT, "_time", _MISTAKEN, _BROKEN, _PLACE)

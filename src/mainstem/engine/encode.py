@@ -1,17 +1,31 @@
-"""Rows -> key and value of a record: values in the definition's format, keys as text or JSON."""
+"""Rows -> key and value of a record, in their formats; keys without one are text or JSON.
+
+Compaction and the latest row by key go by a key's bytes: the same columns must always give the
+same. So a key with a format holds no maps and no floating point, all writers of an object (flows,
+INSERT, the gateway) write its keys with its own schema, and JSON is the same text from all of them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import to_avro
+from pyspark.sql.pandas.functions import arrow_udf
 
 from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.engine.formats import Formats
+from mainstem.engine.protobuf_rows import message_values
 from mainstem.schemas.csv_rows import COMMA
 from mainstem.schemas.csv_text import QUOTE
 from mainstem.vocabulary import HIDDEN_PREFIX
+
+_arrow_udf: Any = arrow_udf
+"""PySpark's own type hints do not know all of its forms."""
 
 JSON_OPTIONS = {
     "ignoreNullFields": "false",
@@ -36,9 +50,8 @@ def encode(rows: DataFrame, definition: Definition, formats: Formats) -> DataFra
     for name in rows.columns:
         if name.startswith(HIDDEN_PREFIX):  # a filter: what does not pass it is deleted
             value = F.when(F.col(name), value)
-    return rows.select(
-        key_of(definition).cast("binary").alias("key"), value.cast("binary").alias("value")
-    )
+    key = key_of(definition, formats).cast("binary")
+    return rows.select(key.alias("key"), value.cast("binary").alias("value"))
 
 
 def _value(row: SparkColumn, definition: Definition, formats: Formats) -> SparkColumn:
@@ -56,10 +69,34 @@ def _value(row: SparkColumn, definition: Definition, formats: Formats) -> SparkC
             written = formats.written(definition)
             header = F.lit(bytearray(written.header))
             return F.concat(header, to_avro(row, written.schema))
+        case Format.PROTOBUF:
+            return _to_protobuf(row, definition, formats)
 
 
-def key_of(definition: Definition) -> SparkColumn:
-    """The record key: a JSON object for a table, plain text for a stream keyed by one column."""
+def _to_protobuf(row: SparkColumn, definition: Definition, formats: Formats) -> SparkColumn:
+    reading, columns = formats.written_messages(definition), definition.value_columns
+    name = definition.name
+
+    # by the annotations Spark knows what it is
+    def write(rows: pa.Array) -> pa.Array:
+        return message_values(rows, reading, columns, name)
+
+    made: Callable[[SparkColumn], SparkColumn] = _arrow_udf(write, "binary")
+    return made(F.struct(*(row.getField(c.name).cast(c.type).alias(c.name) for c in columns)))
+
+
+def key_of(definition: Definition, formats: Formats) -> SparkColumn:
+    """The record key, in its format.
+
+    Without one: a JSON object for a table, plain text for a stream keyed by one column.
+    """
+    keys = definition.keys
+    if keys is not None:
+        row = F.struct(*(F.col(_quoted(name)).alias(name) for name in definition.key))
+        key = _value(row, keys, formats)
+        if definition.kind is Kind.STREAM and len(definition.key) == 1:
+            return F.when(F.col(_quoted(definition.key[0])).isNotNull(), key)
+        return key
     if definition.kind is Kind.TABLE:
         return row_id(definition)
     columns = [F.col(_quoted(name)) for name in definition.key]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from mainstem.config import Settings
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
+from mainstem.engine.class_archive import warm_up
 from mainstem.engine.flow import FlowServices
 from mainstem.engine.formats import Formats
 from mainstem.engine.pacing import Pacer
@@ -30,13 +29,12 @@ from mainstem.log.admin import Admin
 from mainstem.log.catalog_store import CatalogStore, LogExecutor
 from mainstem.log.compacted import StateLog
 from mainstem.log.connection import Connection
-from mainstem.log.late import Ledger, ensure_late
-from mainstem.log.quarantine import ensure_quarantine
+from mainstem.log.engine_topics import ensure_engine_topics
+from mainstem.log.late import Ledger
 from mainstem.log.requests import Responder
 from mainstem.log.status_log import status_log
-from mainstem.log.task_writer import tokens_topic
 from mainstem.schemas.opened import open_registry
-from mainstem.vocabulary import COMMITS_TOPIC, SystemClock
+from mainstem.vocabulary import SystemClock
 
 _LOG = logging.getLogger(__name__)
 READY_FILE = "engine.ready"
@@ -51,6 +49,7 @@ class EngineSetup:
     connection: Connection
     jars: tuple[Path, ...]
     state_folder: Path
+    class_archive: Path | None = None
 
     @property
     def checkpoints(self) -> str:
@@ -71,6 +70,7 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             jars=setup.jars,
             scratch=setup.state_folder,
             log_configuration=configuration,
+            class_archive=setup.class_archive,
         )
         closing.callback(spark.stop)
         admin = Admin(setup.connection)
@@ -139,10 +139,8 @@ def _wait_for_log(admin: Admin, setup: EngineSetup, stop: threading.Event) -> bo
     told = False
     while not stop.is_set():
         try:
-            replication = setup.settings.kafka.replication_factor
-            admin.ensure_topic(tokens_topic(COMMITS_TOPIC, replication))
-            ensure_quarantine(admin, replication, setup.settings.kafka.max_record_bytes)
-            ensure_late(admin, replication, setup.settings.kafka.max_record_bytes)
+            kafka = setup.settings.kafka
+            ensure_engine_topics(admin, kafka.replication_factor, kafka.max_record_bytes)
         except MainstemError as error:
             if not told:
                 _LOG.warning("waiting for the log: %s", error)
@@ -160,16 +158,7 @@ def _cores(spark: SparkSession) -> int:
 
 
 def _warm_up(spark: SparkSession) -> None:
-    """Loads what the first batch of the first flow would otherwise wait for."""
-
-    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch({"rows": [sum(b.num_rows for b in batches)]})
-
     try:
-        rows = spark.range(0, 1000, 1, 2).selectExpr(
-            "from_json(to_json(struct(id)), 'id BIGINT').id AS id", "CAST(id AS STRING) AS text"
-        )
-        rows.mapInArrow(count, "rows long").collect()
-        rows.groupBy("text").count().collect()
+        warm_up(spark)
     except Exception:  # noqa: BLE001 - only a warm-up; a stop in the middle is normal
         _LOG.debug("warm-up did not finish", exc_info=True)

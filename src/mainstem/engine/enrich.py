@@ -67,6 +67,7 @@ class Enrichment:
         self._folder = folder
         self._formats = formats
         self._batch: DataFrame | None = None
+        self.few = False
 
     def split(self, session: SparkSession) -> Split:
         """How the batches of this run are divided among the tasks that write them."""
@@ -107,10 +108,15 @@ class Enrichment:
             source = self._tables[name]
             return into(session, self._snapshots.at(source, ends[source.topic], only))
 
-        if self._keys:
+        small = {n for n, s in self._tables.items() if self._snapshots.few(s, ends[s.topic])}
+        self.few = len(small) == len(self._tables)
+        if self._keys and not self.few:
             batch = self._batch = batch.persist()
         rows = {self._stream.name.lower(): batch}
         for key in self._keys:
+            if key.table in small:
+                rows[key.table] = F.broadcast(read(key.table))
+                continue
             asked_for = partial(_asked_for, source=rows[key.source], key=key)
             only = Only(asked_for, frozenset(column.lower() for column in key.columns))
             rows[key.table] = F.broadcast(read(key.table, only))

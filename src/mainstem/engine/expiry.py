@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.expiry import Expiry
-from mainstem.engine.encode import row_id
+from mainstem.engine.encode import key_of
+from mainstem.engine.formats import Formats
 from mainstem.engine.passed import Passed, behind
 from mainstem.engine.tables import Tables
 from mainstem.log.connection import Connection
@@ -26,12 +27,18 @@ class ExpiredRows:
     """Looks for old rows behind the batches of one run of a flow."""
 
     def __init__(
-        self, entry: Entry, expiry: Expiry, tables: Tables, connection: Connection
+        self,
+        entry: Entry,
+        expiry: Expiry,
+        tables: Tables,
+        connection: Connection,
+        formats: Formats,
     ) -> None:
         self._entry = entry
         self._expiry = expiry
         self._tables = tables
         self._connection = connection
+        self._formats = formats
         self._looked: int | None = None
         self._last: int | None = None
 
@@ -54,8 +61,8 @@ class ExpiredRows:
         definition = self._entry.definition
         rows = self._tables.at(definition, self._tables.ends(definition))
         old = rows.filter(self._end() <= F.timestamp_millis(F.lit(bound)))
-        found = old.select(row_id(definition).alias("key")).toLocalIterator()
-        keys = [row.key.encode() for row in found]
+        key = key_of(definition, self._formats).cast("binary")
+        keys = [bytes(row.key) for row in old.select(key.alias("key")).toLocalIterator()]
         self._tables.done()
         return keys
 

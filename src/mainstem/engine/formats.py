@@ -9,7 +9,7 @@ the batch before anything of it is written; the flow then meets that id here and
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -17,14 +17,16 @@ from pyspark.sql import functions as F
 from mainstem.definitions.model import Definition, Format
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
-from mainstem.schemas.avro_read import NotReadable, Reading, reading
+from mainstem.schemas.avro_read import NotReadable, Reading, bare_key, reading
 from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.schemas.followed import FollowedColumns
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.known import KnownSchemas, own_schema, subject_of
+from mainstem.schemas.protobuf_read import ProtobufReading
 from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import Column
 
+AnyReading = Reading | JsonReading | ProtobufReading
 NEW_ID = "SCHEMA_ID_NEW"
 AWAITED = "COLUMNS_AWAITED"
 _MOST_IDS = 10_000
@@ -35,9 +37,11 @@ _MOST_IDS = 10_000
 class Versions:
     """The schemas that a plan knows, by id."""
 
-    readable: Mapping[int, Reading | JsonReading] = field(default_factory=dict)
+    readable: Mapping[int, AnyReading] = field(default_factory=dict)
     refused: frozenset[int] = frozenset()
     """Records of these are bad: there is no such schema, or it does not fit the columns."""
+    keys: Versions | None = None
+    """The same for the keys of the records, where the definition says their format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +60,18 @@ class Formats:
         self._codec = Codec(self._known)
         self._followed = FollowedColumns(registry)
         self._met: dict[str, set[int]] = {}
-        self._readings: dict[tuple[int, tuple[Column, ...]], Reading] = {}
+        self._readings: dict[tuple[int, tuple[Column, ...], bool], Reading] = {}
 
     def of_stream(self, definition: Definition) -> Versions:
         """The versions that a plan over the definition's topics should know."""
+        keys = None if definition.keys is None else self.of_stream(definition.keys)
         if not definition.format.registered:
-            return Versions()
+            return Versions(keys=keys)
         met = self._met.setdefault(definition.topic, set())
+        known: list[int] = []
         if definition.pattern is None:
-            met.update(self._known.ids_of(definition.topic))
-        versions = self._versions(definition, met)
+            known = self._known.ids_of(definition.topic, keys=definition.of_keys)
+        versions = replace(self._versions(definition, [*met, *known]), keys=keys)
         if definition.follows and not definition.derived:
             # behind the others: a version that came in between is in neither or in both
             self._check_columns(definition)
@@ -87,9 +93,12 @@ class Formats:
 
     def of_records(self, records: DataFrame, definition: Definition) -> Versions:
         """The versions that these records have, in Kafka's columns."""
+        keys = None
+        if definition.keys is not None:
+            keys = self.of_records(records.select(F.col("key").alias("value")), definition.keys)
         if not definition.format.registered:
-            return Versions()
-        return self._versions(definition, _ids_in(records))
+            return Versions(keys=keys)
+        return replace(self._versions(definition, _ids_in(records)), keys=keys)
 
     def meet(self, error: MainstemError, records: DataFrame | None = None) -> bool:
         """Takes up the id for which a batch failed, and all others among its records.
@@ -101,13 +110,17 @@ class Formats:
         met = self._met.setdefault(str(error.params["topic"]), set())
         met.add(int(error.params["id"]))
         if records is not None:
-            met.update(_ids_in(records))
+            met.update(_ids_in(records), _ids_in(records.select(F.col("key").alias("value"))))
         return True
 
     def written(self, definition: Definition) -> Written:
         """How the definition's own values are written; registers their schema."""
         header = wire.header(self._known.id_for(definition))
         return Written(header, own_schema(definition).text)
+
+    def written_messages(self, definition: Definition) -> ProtobufReading:
+        """The same for Protobuf: the schema, whose first message they are."""
+        return self._known.protobuf(self._known.id_for(definition))
 
     def problem(self, definition: Definition, value: bytes) -> str:
         """What is wrong with a value that could not be decoded."""
@@ -117,8 +130,16 @@ class Formats:
             return str(error)
         return "a field does not fit its column's type"
 
+    def key_problem(self, keys: Definition, key: bytes) -> str | None:
+        """What is wrong with a record's key; None when that is as its format says."""
+        try:
+            self._codec.key_text(keys, key)
+        except NotDecoded as error:
+            return str(error)
+        return None
+
     def _versions(self, definition: Definition, ids: Iterable[int]) -> Versions:
-        readable: dict[int, Reading | JsonReading] = {}
+        readable: dict[int, AnyReading] = {}
         refused = set()
         for id in list(ids):
             try:
@@ -127,13 +148,17 @@ class Formats:
                 refused.add(id)
         return Versions(readable, frozenset(refused))
 
-    def _reading(self, definition: Definition, id: int) -> Reading | JsonReading:
+    def _reading(self, definition: Definition, id: int) -> AnyReading:
         if definition.format is Format.JSON_SCHEMA:
             return self._known.json(id)
-        columns = definition.value_columns
-        if (id, columns) not in self._readings:
-            self._readings[id, columns] = reading(self._known.avro(id), columns)
-        return self._readings[id, columns]
+        if definition.format is Format.PROTOBUF:
+            return self._known.protobuf(id)
+        columns, of_keys = definition.value_columns, definition.of_keys
+        if (id, columns, of_keys) not in self._readings:
+            root = self._known.avro(id)
+            root = bare_key(root, columns) if of_keys else root
+            self._readings[id, columns, of_keys] = reading(root, columns)
+        return self._readings[id, columns, of_keys]
 
 
 def _ids_in(records: DataFrame) -> set[int]:

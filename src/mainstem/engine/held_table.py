@@ -10,12 +10,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from mainstem.definitions.model import Definition
+from mainstem.engine.few_rows import here, joined, span
 from mainstem.vocabulary import Offsets
 
 NEWEST_PIECES = 4
 """So many stay as they are when others are put together or go into the base."""
 _FEW = 20_000
 """So many changes are read by one task: Spark then has nothing to send around."""
+_FEW_HERE = 5_000
+"""So many changes the driver holds as one piece."""
 _TASKS = 2
 """For more of them."""
 
@@ -42,13 +45,16 @@ ALL_ROWS = Only(lambda rows: rows, frozenset())
 
 @dataclass(frozen=True)
 class Base:
-    """The rows of a table at some offsets, in a folder of their own."""
+    """The rows of a table at some offsets."""
 
     identity: str
     end: Offsets
     rows: DataFrame
     count: int
-    folder: str
+    folder: str | None = None
+    """Where they are kept; None: the table has none of them, all are among its changes."""
+    here: bool = False
+    """True when the driver holds them (`few_rows`)."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +64,13 @@ class Piece:
     start: Offsets
     end: Offsets
     rows: DataFrame
+    here: bool = False
+    """True when the driver holds them (`few_rows`)."""
 
     @property
     def count(self) -> int:
         """How many changes there are, at most."""
-        return sum(max(0, offset - self.start.get(p, 0)) for p, offset in self.end.items())
+        return span(self.start, self.end)
 
     def between(self, start: Offsets, end: Offsets) -> Piece | None:
         """Those of them that lie between two other positions; None when there are none."""
@@ -78,7 +86,8 @@ class Piece:
             return self
         first = {p: max(offset, start.get(p, 0)) for p, offset in self.start.items()}
         last = {p: min(offset, end.get(p, 0)) for p, offset in self.end.items()}
-        return Piece(first, last, self.rows.filter(is_before(end) & ~is_before(start)))
+        rows = self.rows.filter(is_before(end) & ~is_before(start))
+        return Piece(first, last, here(rows) if self.here else rows, self.here)
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,11 @@ class Held:
                 return piece.end
         return self.pieces[-NEWEST_PIECES].start
 
+    @property
+    def here(self) -> bool:
+        """True when the driver holds all of it: to compute with it takes one task."""
+        return self.base.here and all(piece.here for piece in self.pieces)
+
     def reaches_back(self, to: Offsets) -> bool:
         """True when the table is known as it was at these offsets."""
         return all(offset >= self.base.end.get(p, 0) for p, offset in to.items())
@@ -118,13 +132,17 @@ class Held:
         found = [part for piece in self.pieces if (part := piece.between(start, end)) is not None]
         if not found:
             return self.pieces[0].rows.limit(0)
-        return found[0].rows if len(found) == 1 else together(found)
+        if len(found) == 1 and not found[0].here:
+            return found[0].rows
+        return together(found)
 
     def before(self, start: Offsets, changes: DataFrame) -> DataFrame:
         """The rows that some changes are about, as they were at a position behind the base."""
         ids = F.broadcast(changes.select("_id").distinct())
-        earlier = self.between({}, start).join(ids, "_id", "left_semi")
-        return with_changes(self.base.rows.join(ids, "_id", "left_semi"), latest_of(earlier))
+        latest = latest_of(self.between({}, start).join(ids, "_id", "left_semi"))
+        if not self.base.count:
+            return latest.filter(~F.col("_gone"))
+        return with_changes(self.base.rows.join(ids, "_id", "left_semi"), latest)
 
 
 def kept(changes: DataFrame, count: int) -> DataFrame:
@@ -132,8 +150,19 @@ def kept(changes: DataFrame, count: int) -> DataFrame:
     return changes.coalesce(1 if count <= _FEW else _TASKS).localCheckpoint(eager=True)
 
 
+def as_one(pieces: Sequence[Piece], start: Offsets) -> Piece:
+    """Pieces that follow each other, from a position on, as one."""
+    end = pieces[-1].end
+    count = sum(piece.count for piece in pieces)
+    if count <= _FEW_HERE and all(piece.here for piece in pieces):
+        return Piece(start, end, joined([piece.rows for piece in pieces]), here=True)
+    return Piece(start, end, kept(together(pieces), count))
+
+
 def together(pieces: Sequence[Piece]) -> DataFrame:
     """All changes of some pieces, in few tasks: each costs more than the rows of a piece do."""
+    if all(piece.here for piece in pieces):
+        return joined([piece.rows for piece in pieces]).coalesce(1)
     rows = reduce(DataFrame.unionByName, (piece.rows for piece in pieces))
     count = sum(piece.count for piece in pieces)
     return rows.coalesce(1 if count <= _FEW else _TASKS)

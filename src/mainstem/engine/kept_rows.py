@@ -58,10 +58,12 @@ class KeptRows:
         self._folder = f"{folder}/{_KEPT}"
         self._keys = keys
 
-    def before(self, batch_id: int, touched: DataFrame, schema: StructType) -> DataFrame | None:
+    def before(
+        self, batch_id: int, touched: DataFrame, schema: StructType, *, small: bool
+    ) -> DataFrame | None:
         """What is kept for the keys of these rows when a batch begins; None: nothing at all.
 
-        `schema` is that of the rows that were written.
+        `schema` is that of the rows that were written. For a small batch one task does it all.
         """
         session = touched.sparkSession
         pieces = self._pieces(batch_id)
@@ -71,12 +73,15 @@ class KeptRows:
         if not pieces:
             return None
         rows = _read(session, pieces, schema)
+        if small:
+            rows = rows.coalesce(1)
         if self._keys:
             names = [f"{key}_touched" for key in self._keys]
             wanted = touched.select(*self._keys).distinct().toDF(*names)
             pairs = zip(self._keys, names, strict=True)
             tests = [rows[key].eqNullSafe(wanted[name]) for key, name in pairs]
-            rows = rows.join(F.broadcast(wanted), tests, "left_semi")
+            wanted = wanted.hint("merge") if small else F.broadcast(wanted)
+            rows = rows.join(wanted, tests, "left_semi")
         return self._newest(rows).drop(_BATCH)
 
     def write(self, batch_id: int, rows: DataFrame) -> None:

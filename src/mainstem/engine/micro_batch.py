@@ -73,6 +73,11 @@ class _Run:
     bounded: bool = False
     """True when a batch makes rows of its own records alone, not of what earlier ones left."""
 
+    @property
+    def measured(self) -> bool:
+        """True when it can be told which batches are small."""
+        return self.bounded or self.making is not None
+
 
 def start_micro_batch(
     session: SparkSession,
@@ -101,7 +106,7 @@ def start_micro_batch(
         asked=definition.trigger is not None,
         limit=machinery.settings.max_records_per_batch,
         settled=machinery.checkpoints.settled(checkpoint),
-        sizes=Sizes(machinery.connection.max_record_bytes) if run.bounded else None,
+        sizes=Sizes(machinery.connection.max_record_bytes) if run.measured else None,
     )
     query = (
         run.rows.writeStream.queryName(entry.flow_id)
@@ -127,7 +132,8 @@ def _behind(
         work.append(late)
     expiry = expiry_of(entry.definition, inputs)
     if expiry is not None:
-        work.append(ExpiredRows(entry, expiry, machinery.tables, machinery.connection))
+        parts = (machinery.tables, machinery.connection, machinery.formats)
+        work.append(ExpiredRows(entry, expiry, *parts))
     return work
 
 

@@ -4,8 +4,9 @@ Flows only count bad records (see `decode`), which costs next to nothing. When a
 the keeper reads that range of the topic again, picks the bad records and writes them to the
 quarantine together with its own position (group `mainstem.quarantine.<topic>`) in one
 transaction: however often a range is read, and however many flows read the stream, a bad record
-is kept exactly once. A crash before the transaction leaves the position where it was, and the next
-report of any flow of the stream, or its start, covers the gap.
+is kept exactly once. How many records broke each rule, those among them that are dropped, is
+written in the same transaction (`rule_counts`). A crash before the transaction leaves the position
+where it was, and the next report of any flow of the stream, or its start, covers the gap.
 """
 
 from __future__ import annotations
@@ -14,22 +15,26 @@ import json
 import logging
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import Row, SparkSession
 
-from mainstem.definitions.model import Definition, Format
-from mainstem.engine.decode import read_bad
+from mainstem.definitions.model import Definition, Format, OnViolation
+from mainstem.engine.decode import read_bad, read_dropped
 from mainstem.engine.formats import Formats
+from mainstem.engine.rules import has, told
 from mainstem.engine.spark_errors import short
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, TransactionalProducer
 from mainstem.log.quarantine import quarantined
+from mainstem.log.rule_counts import RuleCounts, counted, read_rule_counts
 from mainstem.vocabulary import (
+    QUARANTINE_COUNTS_TOPIC,
     QUARANTINE_TOPIC,
     Clock,
     Column,
@@ -75,6 +80,8 @@ class Keeper:
         self._saved_at: dict[str, float] = {}
         self._unsaved: set[str] = set()
         self._kept: dict[str, int] = {}
+        self._counts: dict[str, RuleCounts] = {}
+        """Of streams with rules, by where they read."""
         self._thread = threading.Thread(target=self._work, name="quarantine", daemon=True)
 
     def start(self) -> None:
@@ -152,9 +159,12 @@ class Keeper:
         self, stream: Definition, start: Mapping[str, Offsets], end: Mapping[str, Offsets]
     ) -> None:
         session = self._spark.newSession()
-        rows = read_bad(session, stream, self._connection, self._formats, start, end)
-        parts = (stream, self._clock, self._formats)
-        bad = (_outgoing(row, *parts) for row in rows.toLocalIterator())
+        parts = (session, stream, self._connection, self._formats, start, end)
+        broken: Counter[str] = Counter()
+        if has(stream, OnViolation.DROP):
+            broken.update({row.rule: row.records for row in read_dropped(*parts).collect()})
+        bad = self._bad(read_bad(*parts).toLocalIterator(), stream, broken)
+        counts = self._counts.get(stream.topic)
         producer = TransactionalProducer(self._connection, _group(stream.topic))
         try:
             with producer.transaction() as transaction:
@@ -163,8 +173,22 @@ class Keeper:
                     transaction.send(QUARANTINE_TOPIC, chunk)
                     self._kept[stream.name] = self._kept.get(stream.name, 0) + len(chunk)
                 transaction.offsets(_group(stream.topic), end)
+                if counts is not None and broken:
+                    # at the end: who follows the topic waits for transactions that write to it
+                    counts = counts.and_more(broken, end)
+                    transaction.send(QUARANTINE_COUNTS_TOPIC, [counted(stream.name, counts)])
         finally:
             producer.close()
+        if counts is not None:
+            self._counts[stream.topic] = counts
+
+    def _bad(
+        self, rows: Iterator[Row], stream: Definition, broken: Counter[str]
+    ) -> Iterator[Outgoing]:
+        """The rows as records of the quarantine; the rules that they break are counted."""
+        for row in rows:
+            broken.update(row.broken or ())
+            yield _outgoing(row, stream, self._clock, self._formats)
 
     def _position(self, report: Report) -> dict[str, dict[int, int]]:
         """Where the keeper is in the report's topics that are there, from the log if need be."""
@@ -189,6 +213,11 @@ class Keeper:
                 p: saved[p] if p in saved and first <= saved[p] <= end.get(p, 0) else first
                 for p, first in begin.items()
             }
+        if report.stream.rules and where not in self._counts:
+            counts = read_rule_counts(self._connection, self._admin, report.stream.name)
+            # topics of a wildcard stream come and go; what was counted of them stays
+            anew = report.stream.pattern is None and counts.of_another(known)
+            self._counts[where] = RuleCounts() if anew else counts
         return known
 
     def _save(self, where: str) -> None:
@@ -198,6 +227,7 @@ class Keeper:
 
     def _forget(self, where: str) -> None:
         self._positions.pop(where, None)
+        self._counts.pop(where, None)
         self._unsaved.discard(where)
 
 
@@ -233,15 +263,19 @@ def _outgoing(row: Row, stream: Definition, clock: Clock, formats: Formats) -> O
             (h.key, None if h.value is None else bytes(h.value)) for h in row.headers or ()
         ),
     )
-    mistaken: str | None = row.mistaken
-    problem = mistaken
-    if problem is None:
-        problem = diagnose(record.value or b"", stream, formats)
-    code = "RECORD_NOT_DECODED" if mistaken is None else "EVENT_TIME_OUT_OF_BOUNDS"
-    error = MainstemError(code, name=stream.name, problem=problem)
+    if row.broken:
+        stage = "rule"
+        error = MainstemError("RULE_BROKEN", name=stream.name, rules=told(stream, row.broken))
+    elif row.mistaken is not None:
+        stage = "time"
+        error = MainstemError("EVENT_TIME_OUT_OF_BOUNDS", name=stream.name, problem=row.mistaken)
+    else:
+        stage = "decode"
+        problem = diagnose(record.value or b"", stream, formats, record.key)
+        error = MainstemError("RECORD_NOT_DECODED", name=stream.name, problem=problem)
     return quarantined(
         record,
-        stage="decode" if mistaken is None else "time",
+        stage=stage,
         reader=stream.name,
         code=error.code,
         cause=error.message,
@@ -262,8 +296,12 @@ _SCALARS: dict[str, tuple[type, ...]] = {
 }
 
 
-def diagnose(value: bytes, definition: Definition, formats: Formats) -> str:
-    """Why a value does not fit the columns, as near as can be told without Spark."""
+def diagnose(value: bytes, definition: Definition, formats: Formats, key: bytes | None) -> str:
+    """Why a record does not fit the columns, as near as can be told without Spark."""
+    if definition.keys is not None and key is not None:
+        problem = formats.key_problem(definition.keys, key)
+        if problem is not None:
+            return problem
     if definition.format is Format.JSON:
         return diagnose_json(value, definition.value_columns)
     return formats.problem(definition, value)

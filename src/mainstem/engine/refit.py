@@ -20,6 +20,7 @@ from mainstem.definitions.model import Definition, Query
 from mainstem.engine.decode import bad_records
 from mainstem.engine.formats import Formats
 from mainstem.engine.quarantine import diagnose
+from mainstem.engine.rules import told
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.errors import MainstemError
 
@@ -132,10 +133,13 @@ def _problems(
     places = {r["id"]: (r["topic"], r["partition"], r["offset"]) for r in records}
     times = {r["id"]: _moment(r["timestamp"]) for r in records}
     raw = _frame(session, [(*row, *places[row[0]], times[row[0]]) for row in rows], _KAFKA)
-    bad = {row[_ID]: row.mistaken for row in bad_records(raw, definition, formats).collect()}
+    bad = {
+        row[_ID]: f"it breaks {told(definition, row.broken)}" if row.broken else row.mistaken
+        for row in bad_records(raw, definition, formats).collect()
+    }
     return {
-        id: bad[id] or diagnose(value or b"", definition, formats)
-        for id, _, value in rows
+        id: bad[id] or diagnose(value or b"", definition, formats, key)
+        for id, key, value in rows
         if id in bad
     }
 

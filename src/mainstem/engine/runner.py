@@ -121,7 +121,8 @@ class Runner:
             if _same_run(flow, entry, _inputs(entry, catalog)):
                 flow.entry = entry
                 continue
-            self._end(self._flows.pop(name))
+            goes_on = flow.entry.generation == entry.generation
+            self._end(self._flows.pop(name), goes_on=goes_on)
             if entry.definition.stateful is None:
                 self._forget_state(flow.entry.definition)
         for name, entry in wanted.items():
@@ -136,8 +137,10 @@ class Runner:
             self._beat()  # many flows take long to start, and that is no silence
         return catalog
 
-    def _end(self, flow: Flow) -> None:
+    def _end(self, flow: Flow, *, goes_on: bool = False) -> None:
         flow.stop()
+        if goes_on:
+            return  # what it has read was judged by the rules that it had, and is not judged again
         for source in flow.inputs:
             self._services.keeper.forget(source)
 

@@ -77,21 +77,27 @@ def open_session(
     jars: Sequence[Path],
     scratch: Path,
     log_configuration: Path | None = None,
+    class_archive: Path | None = None,
+    java_options: Sequence[str] = (),
 ) -> SparkSession:
     """The process's Spark session. `jars` may hold the bare file system, which must load first."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    first = [str(jar) for jar in jars if "bare-naked-local-fs" in jar.name]
-    rest = [str(jar) for jar in jars if "bare-naked-local-fs" not in jar.name]
-    java_options = [*_JVM_OPTIONS]
+    # executors elsewhere are sent the jars; those of the driver's own JVM come with its class path
+    here = settings.master.startswith("local[")
+    first = [str(jar) for jar in jars if here or "bare-naked-local-fs" in jar.name]
+    rest = [str(jar) for jar in jars if str(jar) not in first]
+    java_options = [*_JVM_OPTIONS, *java_options]
     if log_configuration is not None:
         java_options.append(f"-Dlog4j2.configurationFile={log_configuration.as_uri()}")
+    if class_archive is not None and class_archive.exists():
+        java_options += [f"-XX:SharedArchiveFile={class_archive}", "-Xlog:cds*=off"]
     configuration = {
         **_FIXED,
         "spark.jars": ",".join(rest),
         "spark.driver.extraClassPath": os.pathsep.join(first),
-        "spark.driver.extraJavaOptions": " ".join(java_options),
+        "spark.driver.extraJavaOptions": " ".join(f'"{option}"' for option in java_options),
         "spark.driver.memory": settings.memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -28,6 +28,8 @@ from mainstem.errors import MainstemError
 class SinkCalls:
     """What a sink makes of each batch: a receipt."""
 
+    few = True
+
     def __init__(self, entry: Entry, function: FunctionDefinition, formats: Formats) -> None:
         self._definition = entry.definition
         self._function = function

@@ -54,6 +54,11 @@ class Sizes:
         """True when the rows made of so many records are few, and likely to be small."""
         return records <= _MOST_RECORDS and records * self._each <= _MOST_BYTES
 
+    @property
+    def most(self) -> int:
+        """As many rows may come here if each is as large as those before."""
+        return min(_MOST_RECORDS, int(_MOST_BYTES / max(self._each, 1.0)))
+
     def saw(self, records: int, size: int) -> None:
         """A batch of so many records made rows of that size."""
         if records:
@@ -67,15 +72,21 @@ def write_here(
     names: Sequence[str] | None,
     connection: Connection,
     task_write: Callable[[str], TaskWrite],
-) -> list[Written]:
+    most: int | None = None,
+) -> list[Written] | None:
     """Writes a batch of keys and values, as its tasks would.
 
-    `names` has the name of the only task; None: one for each partition of the state.
+    `names` has the name of the only task; None: one for each partition of the state. With more rows
+    than `most`, nothing is written, and the answer is None.
     """
+    if names is None:
+        batch = batch.withColumn(_PARTITION, F.spark_partition_id())
+    rows = batch.toArrow() if most is None else batch.limit(most + 1).toArrow()
+    if most is not None and rows.num_rows > most:
+        return None
     if names is not None:
         [name] = names
-        return [_write(name, batch.toArrow(), connection, task_write)]
-    rows = batch.withColumn(_PARTITION, F.spark_partition_id()).toArrow()
+        return [_write(name, rows, connection, task_write)]
     return [
         _write(f"state-{number}", some, connection, task_write)
         for number, some in _by_partition(rows)

@@ -6,6 +6,8 @@ import json
 import re
 
 from pyspark.errors import PySparkException, QueryContextType
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
 
 from mainstem.definitions.model import Query
 from mainstem.definitions.places import place_in
@@ -93,6 +95,12 @@ def short(error: BaseException) -> str:
 def task_failure(error: MainstemError) -> str:
     """Our error as a text that `flow_error` finds again inside Spark's own."""
     return f"{MARK}{json.dumps(error_to_document(error))}{MARK}"
+
+
+def complaint(code: str, params: SparkColumn) -> SparkColumn:
+    """An expression that fails with an error of ours; `params` is a struct of what it tells."""
+    document = F.to_json(F.struct(F.lit(code).alias("title"), params.alias("params")))
+    return F.raise_error(F.concat(F.lit(MARK), document, F.lit(MARK))).cast("string")
 
 
 def retold(error: BaseException) -> str:

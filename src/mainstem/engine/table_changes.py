@@ -51,12 +51,14 @@ class TableChanges:
         self._tables = tables
         self._checkpoints = checkpoints
         self._folder = folder
+        self.few = False
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
         """Key and value of the records to write."""
         topic = self._table.topic
         start = self._checkpoints.batch_start(self._folder, batch_id).get(topic, {})
         end = self._checkpoints.batch_end(self._folder, batch_id).get(topic, {})
+        self.few = self._tables.few(self._table, end)
         changes = into(batch.sparkSession, self._tables.history(self._table, start, end))
         row = F.struct(*(_column(column.name) for column in self._table.columns))
         after = F.when(~F.col("_gone"), row)

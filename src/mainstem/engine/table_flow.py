@@ -5,7 +5,8 @@ What happens to a batch:
 1. Spark notes up to where it has seen the topics of the tables. Crash: the batch runs again with
    the same offsets, so with the same state of all tables.
 2. The query is asked over that state: for the keys that the changes since the last batch touch,
-   where the text of the query proves which those are (`definitions.affected`), else whole. Its
+   where the text of the query proves which those are (`definitions.affected`), else whole; whole,
+   too, if all tables are small (`few_rows`), for that costs less than to look for keys. Its
    answer is compared, row by row, with what the topic of the result holds: new and changed rows
    are written, and deletes for rows that are gone.
 3. What the tables were (their topics' ids, and from where on they are read) is noted: the next
@@ -31,7 +32,7 @@ from mainstem.definitions.asked import Asked
 from mainstem.definitions.model import Definition
 from mainstem.definitions.relations import relations, table_name
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.compile import compile_mentions, compile_static, into
+from mainstem.engine.compile import compile_mentions, compile_static, into, quick_session
 from mainstem.engine.encode import encode
 from mainstem.engine.formats import Formats
 from mainstem.engine.held_table import ALL_ROWS, Only, release
@@ -78,13 +79,16 @@ class Recomputation:
         self._formats = formats
         self._kept: list[DataFrame] = []
         self._touched: DataFrame | None = None
+        self._quick_session: SparkSession | None = None
+        self.few = False
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
         """Key and value of the records to write; a value of null deletes."""
-        session = batch.sparkSession
         ends = self._checkpoints.batch_end(self._folder, batch_id)
         known = self._known(batch_id)
         written = self._end_of_result()
+        self.few = self._are_few(ends, written)
+        session = self._quick(batch.sparkSession) if self.few else batch.sparkSession
 
         def now(name: str, only: Only = ALL_ROWS) -> DataFrame:
             source = self._inputs[name]
@@ -94,7 +98,7 @@ class Recomputation:
             return into(session, self._tables.at(self._definition, written, only))
 
         keys = moved = None
-        if known and isinstance(self._affected, Affected):
+        if known and not self.few and isinstance(self._affected, Affected):
             starts = self._checkpoints.batch_end(self._folder, batch_id - 1)
             moved = self._moved(session, self._affected, now, starts, ends)
             keys = self._keys(self._affected, moved) if moved else None
@@ -123,6 +127,16 @@ class Recomputation:
             release(self._touched)
             self._touched = None
         self._tables.done()
+
+    def _are_few(self, ends: Mapping[str, Offsets], written: Offsets) -> bool:
+        """True when all tables are small: to look for what changes touch would only cost more."""
+        read = all(self._tables.few(s, ends.get(s.topic, {})) for s in self._inputs.values())
+        return read and self._tables.few(self._definition, written)
+
+    def _quick(self, session: SparkSession) -> SparkSession:
+        if self._quick_session is None:
+            self._quick_session = quick_session(session, 1)
+        return self._quick_session
 
     def _known(self, batch_id: int) -> bool:
         """True when the topic of the result holds the answer over the same tables a batch ago."""

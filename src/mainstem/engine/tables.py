@@ -6,6 +6,8 @@ A table at an offset is the base without the rows that have changed, and the las
 those. When the changes have become many, a thread makes a new base of the older ones, while readers
 go on with what there is; the newest stay, so that flows that lag a little still find what they ask
 for. An engine that starts takes up the base that it finds.
+
+Few rows are held by the driver (`few_rows`): a small table has no base, only changes.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -23,7 +26,8 @@ from pyspark.sql import functions as F
 
 from mainstem.definitions.model import Definition
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.decode import read_changes
+from mainstem.engine.decode import changes_in, read_changes
+from mainstem.engine.few_rows import MOST_ROWS, as_rows, few_records, here, span
 from mainstem.engine.formats import Formats
 from mainstem.engine.held_table import (
     ALL_ROWS,
@@ -32,6 +36,7 @@ from mainstem.engine.held_table import (
     Held,
     Only,
     Piece,
+    as_one,
     kept,
     latest_of,
     release,
@@ -52,6 +57,8 @@ _MOST_PIECES = 10
 """Each piece of the changes is read by tasks of its own."""
 _READERS_SECONDS = 600.0
 """How long a reader that does not say that it is done may read what is of no use to others."""
+_FEW_BYTES = 1024 * 1024
+"""Of a base's files, if the driver is to hold its rows; they are compressed."""
 _ABOUT = "about"
 _MERGES = "new bases of tables"
 
@@ -66,6 +73,15 @@ class Changed:
     """The changes themselves: of a deleted row only the key's columns."""
     count: int
     """How many changes there were, at most."""
+
+
+@dataclass
+class _Reader:
+    """A thread that reads tables, for one batch."""
+
+    since: float = field(default_factory=time.monotonic)
+    identities: dict[str, str] = field(default_factory=dict)
+    """What the tables were when it first looked at them, by topic."""
 
 
 @dataclass
@@ -86,7 +102,10 @@ class Tables:
         admin: Admin,
         checkpoints: Checkpoints,
         formats: Formats,
+        most_here: int = MOST_ROWS,
     ) -> None:
+        self._most_here = most_here
+        """So many rows or changes at once the driver holds itself."""
         self._spark = spark
         self._connection = connection
         self._formats = formats
@@ -95,8 +114,8 @@ class Tables:
         self._held: dict[str, Held] = {}
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._retired: dict[str, _Retired] = defaultdict(_Retired)
-        self._reading: dict[int, float] = {}
-        """Threads that read tables, and since when."""
+        self._reading: dict[int, _Reader] = {}
+        """Who reads tables, by thread."""
         self._merging: dict[str, threading.Thread] = {}
         """The threads that make new bases, by topic."""
         self._closed = False
@@ -142,12 +161,11 @@ class Tables:
         between = held.between(start, end)
         before = held.before(start, between)
         after = latest_of(between).filter(~F.col("_gone"))
-        count = sum(max(0, offset - start.get(p, 0)) for p, offset in end.items())
         return Changed(
             table_columns(before, definition),
             table_columns(after, definition),
             table_columns(between, definition),
-            count,
+            span(start, end),
         )
 
     def history(self, definition: Definition, start: Offsets, end: Offsets) -> DataFrame:
@@ -172,8 +190,23 @@ class Tables:
         held = self._held.get(definition.topic)
         return held.base.count if held else 0
 
+    def few(self, definition: Definition, end: Offsets) -> bool:
+        """True when the driver holds all rows that the table has at these offsets."""
+        held = self._upto(definition, end)
+        return held.here and held.reaches_back(end)
+
     def identity(self, definition: Definition) -> str:
-        """Equal as long as a table is one topic, read in one way, and was not emptied."""
+        """Equal as long as a table is one topic, read in one way, and was not emptied.
+
+        For a reader it stays the same until that is `done`.
+        """
+        identities = self._reads().identities
+        topic = definition.topic
+        if topic not in identities:
+            identities[topic] = self._identity(definition)
+        return identities[topic]
+
+    def _identity(self, definition: Definition) -> str:
         topic = definition.topic
         begin = sorted(self._admin.begin_offsets(topic).items())
         columns = [[c.name, c.type] for c in definition.columns]
@@ -183,7 +216,6 @@ class Tables:
         """The table with all changes before `end`, and maybe later ones."""
         topic = definition.topic
         identity = self.identity(definition)
-        self._reads()
         with self._locks[topic]:
             held = self._held.get(topic) or self._found(definition, identity)
             if held is None or held.base.identity != identity:
@@ -197,13 +229,17 @@ class Tables:
             self._clear(topic)
         return held
 
-    def _reads(self) -> None:
+    def _reads(self) -> _Reader:
         """From now on the calling thread may use what is there, until it is `done`."""
-        self._reading.setdefault(threading.get_ident(), time.monotonic())
+        return self._reading.setdefault(threading.get_ident(), _Reader())
 
     def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> Held:
         """The table from the beginning of its topic."""
         end = {p: max(o, begin.get(p, 0)) for p, o in end.items()}
+        few = self._few_changes(definition, begin, end)
+        if few is not None:
+            base = Base(identity, begin, few.rows.limit(0), 0, here=True)
+            return Held(definition, base, (few,), None, 0, end)
         changes = self._changes_of(definition, begin, end)
         # brought together first: else Spark sorts them twice, before and behind that
         rows = latest_of(changes.repartition("_id")).filter(~F.col("_gone"))
@@ -219,8 +255,7 @@ class Tables:
             document = json.loads(about) if about else {}
             if document.get("identity") == identity:
                 end = {int(p): o for p, o in document["end"].items()}
-                rows = self._spark.read.parquet(f"{folder}/rows")
-                base = Base(identity, end, rows, document["count"], folder)
+                base = self._base(identity, end, document["count"], folder)
                 found = self._begun(definition, base)
             else:
                 self._checkpoints.delete(folder)
@@ -228,8 +263,25 @@ class Tables:
 
     def _begun(self, definition: Definition, base: Base) -> Held:
         at = base.end
-        none = kept(self._changes_of(definition, at, at).limit(0), 0)
-        return Held(definition, base, (Piece(at, at, none),), None, 0, at)
+        none = self._piece(definition, at, at)
+        return Held(definition, base, (none,), None, 0, at)
+
+    def _piece(self, definition: Definition, start: Offsets, end: Offsets) -> Piece:
+        """The changes between two positions, read once."""
+        few = self._few_changes(definition, start, end)
+        if few is not None:
+            return few
+        changes = self._changes_of(definition, start, end)
+        return Piece(start, end, kept(changes, span(start, end)))
+
+    def _few_changes(self, definition: Definition, start: Offsets, end: Offsets) -> Piece | None:
+        """The changes between two positions, held by the driver; None when they are many."""
+        topic = definition.topic
+        records = few_records(self._connection, topic, start, end, self._most_here)
+        if records is None:
+            return None
+        changes = changes_in(as_rows(self._spark, records), definition, self._formats)
+        return Piece(start, end, here(changes), here=True)
 
     def _advance(self, held: Held, end: Offsets) -> Held:
         """What is held, brought up to `end`."""
@@ -239,11 +291,10 @@ class Tables:
         if new_rows > max(_LEAST_CHANGES_TO_MERGE, held.base.count):
             # a table that is being filled: no use to keep all of it in memory first
             return self._load_again(held, end)
-        read = self._changes_of(held.definition, start, end)
-        new = kept(read, new_rows)
+        new = self._piece(held.definition, start, end)
         if len(held.pieces) >= _MOST_PIECES:
             held = self._together(held)
-        held = replace(held, pieces=(*held.pieces, Piece(start, end, new)), end=end)
+        held = replace(held, pieces=(*held.pieces, new), end=end)
         topic = held.definition.topic
         most = max(_LEAST_CHANGES_TO_MERGE, held.base.count * _SHARE_TO_MERGE)
         if held.changes_rows > most and topic not in self._merging:
@@ -264,9 +315,8 @@ class Tables:
     def _together(self, held: Held) -> Held:
         """All pieces as one, but for the newest."""
         old, new = held.pieces[:-NEWEST_PIECES], held.pieces[-NEWEST_PIECES:]
-        rows = kept(together(old), sum(piece.count for piece in old))
-        self._retire(held.definition.topic, *(piece.rows for piece in old))
-        pieces = (Piece(held.base.end, old[-1].end, rows), *new)
+        pieces = (as_one(old, held.base.end), *new)
+        self._retire_pieces(held.definition.topic, old)
         if held.settled >= len(old):
             return replace(held, pieces=pieces, settled=held.settled - len(old) + 1)
         if held.latest is not None:
@@ -294,6 +344,11 @@ class Tables:
             # all changes of a row have its key, so what happened to others need not be known
             changes = only(held.between({}, end))
             return with_changes(only(held.base.rows), latest_of(changes))
+        if held.here:
+            last = latest_of(held.between({}, end))
+            if not held.base.count:
+                return only(last.filter(~F.col("_gone")))
+            return only(with_changes(held.base.rows, last).coalesce(1))
         topic = held.definition.topic
         if dict(end) == dict(held.end):
             with self._locks[topic]:
@@ -318,7 +373,7 @@ class Tables:
                 now = self._held[topic]
                 if now.base is held.base:
                     self._held[topic] = self._rebased(now, base)
-                else:  # the topic is another one meanwhile, or was emptied
+                elif base.folder is not None:  # the topic is another one, or was emptied
                     self._checkpoints.delete(base.folder)
         except Exception as error:  # noqa: BLE001 - whatever it was, the old base will do
             if not self._closed:
@@ -337,7 +392,7 @@ class Tables:
                 continue
             go.append(piece)
             if left is not None:  # it was put together with later ones meanwhile
-                stay.append(replace(left, rows=kept(left.rows, left.count)))
+                stay.append(left if left.here else replace(left, rows=kept(left.rows, left.count)))
         self._retire_all(replace(held, pieces=tuple(go)))
         begun = self._begun(held.definition, base)
         return replace(begun, pieces=(*begun.pieces, *stay), end=held.end)
@@ -348,11 +403,17 @@ class Tables:
         # few files: each is opened by a task of its own, by every reader
         tasks = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
         rows.coalesce(tasks).write.parquet(f"{folder}/rows")
-        written = self._spark.read.parquet(f"{folder}/rows")
-        count = written.count()
+        count = self._spark.read.parquet(f"{folder}/rows").count()
         about = json.dumps({"identity": identity, "end": end, "count": count})
         self._checkpoints.write_note(folder, _ABOUT, 0, about)
-        return Base(identity, end, written, count, folder)
+        return self._base(identity, end, count, folder)
+
+    def _base(self, identity: str, end: Offsets, count: int, folder: str) -> Base:
+        """The rows of a folder; few of them are read at once."""
+        rows = self._spark.read.parquet(f"{folder}/rows")
+        few = count <= self._most_here and self._checkpoints.size(folder) <= _FEW_BYTES
+        rows = here(rows).coalesce(1) if few else rows
+        return Base(identity, end, rows, count, folder, here=few)
 
     def _home(self, topic: str) -> str:
         return self._checkpoints.inside(f"_tables/{topic}")
@@ -363,14 +424,20 @@ class Tables:
 
     def _retire_all(self, held: Held) -> None:
         topic = held.definition.topic
-        latest = [] if held.latest is None else [held.latest]
-        self._retire(topic, *(piece.rows for piece in held.pieces), *latest)
-        self._retired[topic].folders.append((time.monotonic(), held.base.folder))
+        self._retire_pieces(topic, held.pieces)
+        if held.latest is not None:
+            self._retire(topic, held.latest)
+        if held.base.folder is not None:
+            self._retired[topic].folders.append((time.monotonic(), held.base.folder))
+
+    def _retire_pieces(self, topic: str, pieces: Sequence[Piece]) -> None:
+        self._retire(topic, *(piece.rows for piece in pieces if not piece.here))
 
     def _clear(self, topic: str) -> None:
         """Removes what nobody reads any more: Spark alone would do so some time, or never."""
         now = time.monotonic()
-        limit = max(min([*self._reading.values(), now]), now - _READERS_SECONDS)
+        begun = [reader.since for reader in [*self._reading.values()]]
+        limit = max(min([*begun, now]), now - _READERS_SECONDS)
         retired = self._retired[topic]
         while retired.folders and retired.folders[0][0] < limit:
             self._checkpoints.delete(retired.folders.pop(0)[1])

@@ -7,6 +7,7 @@ Both are expressions over Kafka's column `value`, for any plan. What is bad is k
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -18,12 +19,14 @@ from pyspark.sql.types import DataType, StringType, StructType
 
 from mainstem.definitions.model import Definition, Format
 from mainstem.engine.formats import NEW_ID, Versions
-from mainstem.engine.spark_errors import MARK
+from mainstem.engine.protobuf_rows import message_rows
+from mainstem.engine.spark_errors import complaint
 from mainstem.schemas import wire
 from mainstem.schemas.avro_read import READ, Reading
 from mainstem.schemas.csv_rows import COMMA
 from mainstem.schemas.csv_text import QUOTE
 from mainstem.schemas.json_values import JsonReading, checker
+from mainstem.schemas.protobuf_read import ProtobufReading
 from mainstem.vocabulary import Column
 
 ROW = "_row"
@@ -54,8 +57,14 @@ def schema_of(columns: Sequence[Column]) -> StructType:
     """Columns as a Spark schema."""
     schema = StructType()
     for column in columns:
-        schema = schema.add(column.name, DataType.fromDDL(column.type))
+        schema = schema.add(column.name, _type_of(column.type))
     return schema
+
+
+@cache
+def _type_of(text: str) -> DataType:
+    """Spark parses it in Java, and a flow asks for the same ones with each batch."""
+    return DataType.fromDDL(text)
 
 
 def row_of(definition: Definition, versions: Versions) -> SparkColumn:
@@ -73,6 +82,8 @@ def row_of(definition: Definition, versions: Versions) -> SparkColumn:
             row = F.struct(F.col("value").cast(column.type).alias(column.name))
         case Format.AVRO:
             row = _from_avro(definition, versions)
+        case Format.PROTOBUF:
+            row = _from_protobuf(columns, versions)
     return row.alias(ROW)
 
 
@@ -93,7 +104,7 @@ def corrupt_of(definition: Definition, versions: Versions) -> SparkColumn:
             row = F.col(ROW)
             bad = row.isNull() | row.getField(CORRUPT).isNotNull()
             corrupt = _corrupt_if(bad, definition, versions)
-        case Format.AVRO:
+        case Format.AVRO | Format.PROTOBUF:
             corrupt = _corrupt_if(F.col(ROW).getField(READ).isNull(), definition, versions)
     return corrupt.alias(CORRUPT)
 
@@ -158,7 +169,7 @@ def _from_avro(definition: Definition, versions: Versions) -> SparkColumn:
 
     The cast takes what only differs in width, field by field; it asks for the decoded row once.
     """
-    kind = schema_of(definition.value_columns).add(READ, "boolean")
+    kind = _with_mark(definition.value_columns)
     row: SparkColumn | None = None
     for id in sorted(versions.readable, reverse=True):  # the newest is what most records have
         reading = versions.readable[id]
@@ -167,7 +178,32 @@ def _from_avro(definition: Definition, versions: Versions) -> SparkColumn:
         made = from_avro(F.expr(_PAYLOAD), reading.written, options).cast(kind)
         written = F.expr(_HEADER) == _bytes(wire.header(id))
         row = F.when(written, made) if row is None else row.when(written, made)
-    return F.lit(None).cast(kind) if row is None else row
+    return _nothing(kind) if row is None else row
+
+
+def _nothing(kind: StructType) -> SparkColumn:
+    """A NULL that Spark does not see through.
+
+    From a plain one it would conclude that no record can have a time, that all are bad, and that
+    it need not look at any of them: one whose schema is new would be passed over.
+    """
+    return F.from_json(F.when(F.octet_length("value") < 0, F.lit("")), kind)
+
+
+def _from_protobuf(columns: tuple[Column, ...], versions: Versions) -> SparkColumn:
+    """Each record by the schema, and the message of it, that it was written with."""
+    known = {id: r for id, r in versions.readable.items() if isinstance(r, ProtobufReading)}
+
+    # by the annotations Spark knows what it is
+    def read(values: pa.Array) -> pa.Array:
+        return message_rows(values, known, columns)
+
+    made: Callable[[SparkColumn], SparkColumn] = _arrow_udf(read, _with_mark(columns))
+    return made(F.col("value"))
+
+
+def _with_mark(columns: Sequence[Column]) -> StructType:
+    return schema_of(columns).add(READ, "boolean")
 
 
 def _corrupt_if(bad: SparkColumn, definition: Definition, versions: Versions) -> SparkColumn:
@@ -184,10 +220,8 @@ def _corrupt_if(bad: SparkColumn, definition: Definition, versions: Versions) ->
         F.lit(definition.topic).alias("topic"),
         F.expr(_SCHEMA_ID).alias("id"),
     )
-    document = F.to_json(F.struct(F.lit(NEW_ID).alias("title"), params.alias("params")))
-    complaint = F.raise_error(F.concat(F.lit(MARK), document, F.lit(MARK))).cast("string")
     bad = F.col("value").isNotNull() & bad
-    return F.when(bad, F.when(new, complaint).otherwise(F.lit("")))
+    return F.when(bad, F.when(new, complaint(NEW_ID, params)).otherwise(F.lit("")))
 
 
 def _bytes(data: bytes) -> SparkColumn:

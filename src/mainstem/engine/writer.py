@@ -112,6 +112,9 @@ class Split(StrEnum):
 class Making(Protocol):
     """Makes the records of a batch, where the stream's own plan does not."""
 
+    few: bool
+    """True when the last result is likely to be small if the batch is."""
+
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
         """Key and value of the records to write."""
         ...
@@ -291,18 +294,32 @@ class BatchWriter:
     ) -> Sequence[Written]:
         """Has the batch written, by the driver or by the tasks."""
         tasks = _Tasks(template, dict(self._last_written))
-        if self._sizes is not None and self._sizes.fit(self._records()):
-            results = write_here(batch, names, self._connection, tasks.named)
-        else:
+        results = self._written_here(batch, names, tasks)
+        if results is None:
             work = None if self.calling is None else self.calling.work()
             function = _task_function(self._connection.to_dict(), tasks, names, work)
             results = [Written._make(row) for row in batch.mapInArrow(function, _COLUMNS).collect()]
         crash_point("after_write", self._flow, template.batch_id)
         if self._sizes is not None:
-            self._sizes.saw(self._records(), sum(result.size for result in results))
+            made_of = self._records() if self._making is None else sum(r.rows for r in results)
+            self._sizes.saw(made_of, sum(result.size for result in results))
         if self.calling is not None:
             self.calling.learn([result.note for result in results if result.note is not None])
         return results
+
+    def _written_here(
+        self, batch: DataFrame, names: Sequence[str] | None, tasks: _Tasks
+    ) -> Sequence[Written] | None:
+        """Has the driver write the batch, if it is small."""
+        several = names is not None and len(names) > 1  # it was larger when it was planned
+        if several or self._sizes is None or not self._sizes.fit(self._records()):
+            return None
+        if self._making is None:
+            return write_here(batch, names, self._connection, tasks.named)
+        if not self._making.few:
+            return None
+        # made of more than the batch's records: that these are few may not mean that the rows are
+        return write_here(batch, names, self._connection, tasks.named, self._sizes.most)
 
     def _divide(self, batch: DataFrame, gone: int) -> tuple[DataFrame, Sequence[str] | None]:
         """The batch as its tasks write it, and their names; None: by the number of the state.
@@ -312,7 +329,8 @@ class BatchWriter:
         if self._split is Split.BY_STATE:
             return batch, None
         if self._split is Split.WHOLE:
-            return batch.repartition(1), ["all"]
+            few = self._making is not None and self._making.few
+            return batch.coalesce(1) if few else batch.repartition(1), ["all"]
         if gone + self._records() <= SMALL_BATCH:
             return batch.coalesce(1), ["all"]
         return batch, [r.partition for r in self._source_ranges()]

@@ -36,13 +36,14 @@ _FLOW_COUNTERS = {
 
 
 class Metrics:
-    """The gateway's registry. Labels are few: flow, view, object, and the route of a request."""
+    """The gateway's registry. Labels are few: flow, view, object, rule, and a request's route."""
 
     def __init__(
         self,
         flows: Callable[[], dict[str, dict[str, Any]]],
         views: Callable[[], Iterable[ViewProgress]],
         held: Callable[[], Mapping[str, int]] = dict,
+        rules: Callable[[], Iterable[Mapping[str, Any]]] = tuple,
     ) -> None:
         self._registry = CollectorRegistry()
         self._seconds = Histogram(
@@ -59,7 +60,7 @@ class Metrics:
             registry=self._registry,
         )
         self._children: dict[tuple[str, str, int], tuple[Histogram, Counter]] = {}
-        self._registry.register(_Platform(flows, views, held))
+        self._registry.register(_Platform(flows, views, held, rules))
 
     def request(self, scope: Scope, status: int, seconds: float) -> None:
         """Count one request."""
@@ -92,10 +93,12 @@ class _Platform(Collector):
         flows: Callable[[], dict[str, dict[str, Any]]],
         views: Callable[[], Iterable[ViewProgress]],
         held: Callable[[], Mapping[str, int]],
+        rules: Callable[[], Iterable[Mapping[str, Any]]],
     ) -> None:
         self._flows = flows
         self._views = views
         self._held = held
+        self._rules = rules
 
     def collect(self) -> Iterator[Metric]:
         """What the status topic and the views say at this moment."""
@@ -127,6 +130,16 @@ class _Platform(Collector):
         for name, count in self._held().items():
             held.add_metric([name], float(count))
         yield held
+        broken = CounterMetricFamily(
+            "mainstem_rule_broken",
+            "Records that broke a rule",
+            labels=["object", "rule", "on_violation"],
+        )
+        for rule in self._rules():
+            if rule["records"] is not None:
+                labels = [rule["object"], rule["name"], rule["on_violation"]]
+                broken.add_metric(labels, float(rule["records"]))
+        yield broken
 
 
 def _filled(family: Any, flows: dict[str, dict[str, Any]], field: str) -> Metric:

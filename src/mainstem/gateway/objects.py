@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from mainstem.catalog.entry import Entry
+from mainstem.definitions.personal import Personal
+from mainstem.gateway.contracts import Broken, rules_shown
 from mainstem.vocabulary import METADATA_COLUMNS
 
 
-def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
-    """One object with its flow's status, if it has one."""
+def shown(
+    entry: Entry, status: dict[str, Any] | None, personal: Personal, broken: Broken
+) -> dict[str, Any]:
+    """One object with its flow's status, if it has one, its rules and its personal data."""
     definition = entry.definition
     query, time = definition.query, definition.time
     return {
@@ -20,7 +24,11 @@ def shown(entry: Entry, status: dict[str, Any] | None) -> dict[str, Any]:
         "derived": definition.derived,
         "format": definition.format.value,
         "key": list(definition.key),
-        "columns": [{"name": c.name, "type": c.type} for c in definition.columns],
+        "columns": [
+            {"name": c.name, "type": c.type, "pii": personal.get(c.name.lower())}
+            for c in definition.columns
+        ],
+        "rules": rules_shown(definition, broken),
         "metadata_columns": [] if definition.kind.value == "table" else list(METADATA_COLUMNS),
         "generation": entry.generation,
         "paused": entry.paused,

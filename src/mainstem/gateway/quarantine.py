@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mainstem.errors import MainstemError
+from mainstem.gateway.contracts import Hidden
 from mainstem.gateway.quarantine_follower import QuarantineFollower
 from mainstem.gateway.quarantine_index import QuarantineIndex, Selection
 from mainstem.gateway.shown import shown
@@ -36,10 +37,18 @@ class Page:
 class Quarantine:
     """Reads the quarantine. Every call blocks; use it from threads."""
 
-    def __init__(self, connection: Connection, admin: Admin, follower: QuarantineFollower) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        admin: Admin,
+        follower: QuarantineFollower,
+        hidden: Callable[[], Mapping[str, Hidden]] = dict,
+    ) -> None:
         self._connection = connection
         self._admin = admin
         self._follower = follower
+        self._hidden = hidden
+        """Tells what lists do not show, by lower-case name of the object."""
 
     def page(
         self,
@@ -56,11 +65,13 @@ class Quarantine:
         high = index.end if before is None else before
         found: list[dict[str, Any]] = []
         last: int | None = None
+        hidden = self._hidden()
         for ids in _chunks(index.newest(selection, state, low, high), limit):
             entries = {e.id: e for e in self.read(sorted(ids)) if selection.takes(e)}
             for id in ids:
                 if id in entries and len(found) < limit:
-                    found.append(_line(entries[id], index))
+                    not_shown = hidden.get(entries[id].reader.lower(), Hidden())
+                    found.append(_line(entries[id], index, not_shown))
                     last = id
             if len(found) == limit:
                 return Page(found, last)
@@ -105,6 +116,10 @@ class Quarantine:
             "discarded": totals[State.DISCARDED],
         }
 
+    def broken(self, stream: str) -> Mapping[str, int]:
+        """By rule of a stream, how many records have broken it."""
+        return self._follower.glance().broken(stream)
+
     def first_since(self, since: int | None) -> int:
         """The first id that was put into quarantine at that time or later."""
         if since is None:
@@ -142,15 +157,16 @@ def _facts(entry: Quarantined) -> dict[str, Any]:
     }
 
 
-def _line(entry: Quarantined, index: QuarantineIndex) -> dict[str, Any]:
+def _line(entry: Quarantined, index: QuarantineIndex, hidden: Hidden) -> dict[str, Any]:
+    """A record in few words, without what is personal; `one` shows it whole."""
     known = index.state(entry.id)
     value = entry.origin.value
     return {
         **_facts(entry),
         "state": known[0] if known else State.HELD,
         "timestamp": entry.origin.timestamp,
-        "key": _preview(entry.origin.key),
-        "value": _preview(value),
+        "key": _preview(hidden.of_key(entry.origin.key)),
+        "value": _preview(hidden.of_value(value)),
         "size": None if value is None else len(value),
     }
 

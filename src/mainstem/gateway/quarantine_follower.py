@@ -1,4 +1,4 @@
-"""Follows the quarantine and the states of its records in the log, and keeps the index of them."""
+"""Follows the quarantine, the states of its records and the counts of broken rules in the log."""
 
 from __future__ import annotations
 
@@ -12,18 +12,24 @@ from mainstem.log.connection import Connection
 from mainstem.log.consumer import Reader
 from mainstem.log.errors import unreachable
 from mainstem.log.quarantine import ensure_quarantine, read_quarantined
+from mainstem.log.rule_counts import read_counted
 from mainstem.log.settle import State, read_state
-from mainstem.vocabulary import QUARANTINE_STATES_TOPIC, QUARANTINE_TOPIC, Record
+from mainstem.vocabulary import (
+    QUARANTINE_COUNTS_TOPIC,
+    QUARANTINE_STATES_TOPIC,
+    QUARANTINE_TOPIC,
+    Record,
+)
 
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 2.0
 _READY_SECONDS = 5.0
 _PARTITION = 0
-_TOPICS = (QUARANTINE_TOPIC, QUARANTINE_STATES_TOPIC)
+_TOPICS = (QUARANTINE_TOPIC, QUARANTINE_STATES_TOPIC, QUARANTINE_COUNTS_TOPIC)
 
 
 class QuarantineFollower:
-    """Reads the two topics in a thread of its own."""
+    """Reads the topics in a thread of its own."""
 
     def __init__(self, connection: Connection, admin: Admin, replication_factor: int) -> None:
         self._connection = connection
@@ -98,6 +104,11 @@ class QuarantineFollower:
 def _apply(index: QuarantineIndex, record: Record) -> None:
     if record.topic == QUARANTINE_TOPIC:
         index.add(read_quarantined(record))
+        return
+    if record.topic == QUARANTINE_COUNTS_TOPIC:
+        counted = read_counted(record)
+        if counted is not None:
+            index.count_rules(counted[0], counted[1].records)
         return
     state = read_state(record)
     if state is not None:

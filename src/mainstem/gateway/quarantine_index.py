@@ -1,7 +1,8 @@
 """What the gateway remembers of the quarantine: a few bytes for each record, and counts.
 
 For each id: its state, its kind (who refused it, where and why) and where its state stands in the
-log. The records themselves stay in the log and are read from there when they are asked for.
+log. The records themselves stay in the log and are read from there when they are asked for. Beside
+that, how often the rules of each stream were broken.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -78,7 +79,18 @@ class QuarantineIndex:
         self._numbers: dict[Kind, int] = {}
         self._counts: list[list[int]] = []
         self._early: dict[int, tuple[State, int]] = {}
+        self._broken: dict[str, Mapping[str, int]] = {}
         self._lock = threading.Lock()
+
+    def count_rules(self, stream: str, records: Mapping[str, int]) -> None:
+        """How many records have broken each rule of a stream by now."""
+        with self._lock:
+            self._broken[stream] = records
+
+    def broken(self, stream: str) -> Mapping[str, int]:
+        """The same, as last heard of."""
+        with self._lock:
+            return self._broken.get(stream, {})
 
     def add(self, entry: Quarantined) -> None:
         """A record that was put into quarantine."""

@@ -18,7 +18,8 @@ from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.definitions.types import struct_fields
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.log.producer import Outgoing
-from mainstem.schemas.codec import Codec
+from mainstem.schemas.codec import Codec, key_json
+from mainstem.schemas.protobuf_write import NotWritable
 
 _RANGES = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
@@ -76,15 +77,19 @@ def _outgoing(definition: Definition, record: Any, codec: Codec) -> Outgoing:
         raise _Misfit("timestamp", "milliseconds since 1970 were expected")
     value = record.get("value")
     if value is None:
-        return Outgoing(_deletion_key(definition, record.get("key")), None, timestamp=timestamp)
+        key = _deletion_key(definition, record.get("key"), codec)
+        return Outgoing(key, None, timestamp=timestamp)
     if not isinstance(value, dict):
         raise _Misfit("value", "a JSON object of the columns was expected")
     fields = _fields(definition, value)
     if definition.format is Format.RAW and not any(v is not None for v in value.values()):
         raise _Misfit("value", "its only column needs a value")
-    key = record.get("key")
-    data = _given_key(key) if key is not None else _key_of(definition, value, fields)
-    return Outgoing(data, codec.value(definition, fields), timestamp=timestamp)
+    data = _key_data(definition, record.get("key"), value, fields, codec)
+    try:
+        return Outgoing(data, codec.value(definition, fields), timestamp=timestamp)
+    except NotWritable as error:
+        path, _, problem = str(error).partition(": ")
+        raise _Misfit(f"value.{path}", problem) from None
 
 
 def _fields(definition: Definition, value: dict[str, Any]) -> dict[str, str]:
@@ -99,37 +104,84 @@ def _fields(definition: Definition, value: dict[str, Any]) -> dict[str, str]:
     }
 
 
+def _key_data(
+    definition: Definition,
+    given: Any,
+    value: Mapping[str, Any],
+    fields: Mapping[str, str],
+    codec: Codec,
+) -> bytes | None:
+    """A record's key: the one that was sent with it, or the one that its columns make."""
+    keys = definition.keys
+    if keys is None:
+        return _key_of(definition, value, fields) if given is None else _given_key(given)
+    if given is not None:
+        return _encoded_key(definition, keys, given, codec)
+    if definition.kind is Kind.TABLE:
+        _check_primary_key(definition, value)
+    elif len(definition.key) == 1 and value.get(definition.key[0]) is None:
+        return None
+    return _in_format(keys, {name: fields.get(name, "null") for name in definition.key}, codec)
+
+
+def _encoded_key(definition: Definition, keys: Definition, key: Any, codec: Codec) -> bytes:
+    """A key that was sent, in its format."""
+    return _in_format(keys, _key_fields(definition, key), codec)
+
+
+def _in_format(keys: Definition, fields: Mapping[str, str], codec: Codec) -> bytes:
+    if keys.format is Format.RAW and "null" in fields.values():
+        raise _Misfit("key", "a key in the format raw needs a value")
+    try:
+        return codec.value(keys, fields)
+    except NotWritable as error:
+        path, _, problem = str(error).partition(": ")
+        raise _Misfit(f"key.{path}", problem) from None
+
+
+def _check_primary_key(definition: Definition, value: Mapping[str, Any]) -> None:
+    for name in definition.key:
+        if value.get(name) is None:
+            raise _Misfit(f"value.{name}", "a column of the primary key needs a value")
+
+
 def _key_of(
     definition: Definition, value: Mapping[str, Any], fields: Mapping[str, str]
 ) -> bytes | None:
     key = definition.key
     if definition.kind is Kind.TABLE:
-        for name in key:
-            if value.get(name) is None:
-                raise _Misfit(f"value.{name}", "a column of the primary key needs a value")
+        _check_primary_key(definition, value)
     elif not key:
         return None
     elif len(key) == 1:
         single = value.get(key[0])
         return None if single is None else _given_key(single)
-    pieces = (f"{json.dumps(name)}:{fields.get(name, 'null')}" for name in key)
-    return ("{" + ",".join(pieces) + "}").encode()
+    return _json_key(definition, {name: fields.get(name, "null") for name in key})
 
 
-def _deletion_key(definition: Definition, key: Any) -> bytes:
+def _deletion_key(definition: Definition, key: Any, codec: Codec) -> bytes:
     if definition.kind is Kind.STREAM:
         raise _Misfit("value", "a record of a stream needs a value")
+    if definition.keys is not None:
+        return _encoded_key(definition, definition.keys, key, codec)
+    return _json_key(definition, _key_fields(definition, key))
+
+
+def _key_fields(definition: Definition, key: Any) -> dict[str, str]:
+    """JSON text of each column of a key that was sent."""
     if isinstance(key, dict) and set(key) == set(definition.key):
         types = {column.name: column.type for column in definition.columns}
-        pieces = (
-            f"{json.dumps(name)}:{_encoded(key[name], types[name], f'key.{name}')}"
-            for name in definition.key
-        )
-        return ("{" + ",".join(pieces) + "}").encode()
+        return {name: _encoded(key[name], types[name], f"key.{name}") for name in definition.key}
     if key is not None and not isinstance(key, (dict, list)) and len(definition.key) == 1:
-        return _deletion_key(definition, {definition.key[0]: key})
+        return _key_fields(definition, {definition.key[0]: key})
     names = ", ".join(definition.key)
-    raise _Misfit("key", f"to delete a row, the key must be an object with {names}")
+    what = "to delete a row, the key" if definition.kind is Kind.TABLE else "the key"
+    raise _Misfit("key", f"{what} must be an object with {names}")
+
+
+def _json_key(definition: Definition, fields: Mapping[str, str]) -> bytes:
+    columns = [c for name in definition.key if (c := definition.column(name)) is not None]
+    return key_json(columns, fields)
 
 
 def _given_key(key: Any) -> bytes:

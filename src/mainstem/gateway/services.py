@@ -21,6 +21,7 @@ from mainstem.config import Settings
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
+from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.quarantine import Quarantine
@@ -28,7 +29,7 @@ from mainstem.gateway.quarantine_follower import QuarantineFollower
 from mainstem.gateway.replay import Replay
 from mainstem.gateway.schema_follower import SchemaFollower
 from mainstem.gateway.sql import Statements
-from mainstem.gateway.status import flow_statuses
+from mainstem.gateway.status import flow_statuses, rule_statuses
 from mainstem.gateway.writer import Writer
 from mainstem.log.admin import Admin
 from mainstem.log.catalog_store import CatalogStore, LogExecutor, LogFactsReader
@@ -86,7 +87,9 @@ class Services:
         self._quarantined = QuarantineFollower(
             setup.connection, self.admin, settings.kafka.replication_factor
         )
-        self.quarantine = Quarantine(setup.connection, self.admin, self._quarantined)
+        self.quarantine = Quarantine(
+            setup.connection, self.admin, self._quarantined, lambda: hidden(self.catalog())
+        )
         self.replay = Replay(
             setup.connection,
             self.admin,
@@ -137,6 +140,7 @@ class Services:
             lambda: flow_statuses(self),
             self.materialiser.progress,
             lambda: self.quarantine.status()["objects"],
+            lambda: rule_statuses(self),
         )
         self.statements = Statements(
             catalog=self.catalog,
@@ -147,6 +151,7 @@ class Services:
             admin=self.admin,
             pull=self.pull,
             statuses=lambda: flow_statuses(self),
+            broken=self.quarantine.broken,
             max_rows=query.max_rows,
             timeout_seconds=query.timeout_seconds,
         )

@@ -13,19 +13,27 @@ from mainstem.vocabulary import Record
 def shown(record: Record, codec: Codec | None = None) -> dict[str, Any]:
     """A record as JSON; what is not UTF-8 text comes as base64.
 
-    With a codec, a value that begins with a schema's id comes as what that schema says.
+    With a codec, what begins with a schema's id comes as what that schema says.
     """
     return {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        **shown_bytes("key", record.key),
+        **_shown_key(record, codec),
         **_shown_value(record.value, codec),
         "headers": [
             {"name": name, **shown_bytes("value", value)} for name, value in record.headers
         ],
     }
+
+
+def _shown_key(record: Record, codec: Codec | None) -> dict[str, Any]:
+    key = record.key
+    read = None if key is None or codec is None else codec.shown_key(record.topic, key)
+    if key is None or read is None:
+        return shown_bytes("key", key)
+    return {"key": read, "key_schema_id": schema_id(key)}
 
 
 def _shown_value(data: bytes | None, codec: Codec | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from mainstem.catalog.backfill import BEGINNING
 from mainstem.catalog.entry import Catalog, Entry
+from mainstem.catalog.personal import personal
 from mainstem.definitions.bounds import bounds
 from mainstem.definitions.model import (
     ApplyLate,
@@ -37,6 +38,7 @@ from mainstem.definitions.to_postgres import to_postgres
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import SHOWN, Backfills
 from mainstem.gateway.changes import Changes, Done, plan_text, unknown
+from mainstem.gateway.contracts import Broken, rule_lines
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.waiting import why_open
 from mainstem.gateway.writer import Writer
@@ -63,6 +65,7 @@ class Statements:
         admin: Admin,
         pull: Pull,
         statuses: Statuses,
+        broken: Broken,
         max_rows: int,
         timeout_seconds: float,
     ) -> None:
@@ -74,6 +77,7 @@ class Statements:
         self._admin = admin
         self._pull = pull
         self._statuses = statuses
+        self._broken = broken
         self._max_rows = max_rows
         self._timeout = timeout_seconds
 
@@ -247,11 +251,18 @@ class Statements:
         return _rows(("name", *names, "error"), rows)
 
     def _describe(self, entry: Entry) -> dict[str, Any]:
-        key = {name.lower() for name in entry.definition.key}
-        rows = [[c.name, c.type, c.name.lower() in key] for c in entry.definition.columns]
-        answer = _rows(("column", "type", "key"), rows)
-        if entry.definition.pattern is not None:
-            answer["note"] = self._matched(entry.definition)
+        definition = entry.definition
+        key = {name.lower() for name in definition.key}
+        tagged = personal(self._catalog()).get(entry.name.lower(), {})
+        rows = [
+            [c.name, c.type, c.name.lower() in key, c.name.lower() in tagged]
+            for c in definition.columns
+        ]
+        answer = _rows(("column", "type", "key", "pii"), rows)
+        notes = [] if definition.pattern is None else [self._matched(definition)]
+        notes += rule_lines(definition, self._broken)
+        if notes:
+            answer["note"] = "\n".join(notes)
         return answer
 
     def _matched(self, wildcard: Definition) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mainstem.errors import MainstemError
+from mainstem.gateway.contracts import all_rules
 from mainstem.gateway.registry_app import PREFIX
 from mainstem.views.times import iso_utc
 
@@ -32,6 +33,14 @@ def flow_statuses(at: Services) -> dict[str, dict[str, Any]]:
     }
 
 
+def rule_statuses(at: Services) -> list[dict[str, Any]]:
+    """The rules of all streams, and how often they were broken."""
+    try:
+        return all_rules(at.catalog(), at.quarantine.broken)
+    except MainstemError:
+        return []
+
+
 def engine_status(at: Services) -> dict[str, Any]:
     """What the engine said of itself last; `silent` when that was too long ago."""
     said = at.statuses().get(ENGINE)
@@ -54,6 +63,7 @@ async def status_document(at: Services) -> dict[str, Any]:
         "flows": list(flow_statuses(at).values()),
         "views": await _views(at, postgres=checks["postgres"]["ok"]),
         "quarantine": at.quarantine.status(),
+        "rules": rule_statuses(at),
         "schemas": _schemas(at),
         "subscriptions": at.push.open_subscriptions,
     }

@@ -35,6 +35,8 @@ class Endpoints(BaseModel):
     bare_fs_jar: Path | None = None
     """Jar of the file system without forked `chmod`s, for `spark.driver.extraClassPath`."""
     java_home: Path | None = None
+    class_archive: Path | None = None
+    """Where Spark's classes are kept, once that has been made."""
 
     @property
     def gateway_url(self) -> str:

@@ -23,6 +23,7 @@ from pydantic import SecretStr
 
 from mainstem.config import Project
 from mainstem.local.broker import Broker
+from mainstem.local.class_archive import Archiving, class_archive, to_be_made
 from mainstem.local.disk import check_disk, free_megabytes, needed_megabytes
 from mainstem.local.endpoints import Endpoints
 from mainstem.local.given import broker_problem, postgres_address, postgres_problem
@@ -65,7 +66,7 @@ class Stack:
         self._supervised: dict[str, Supervised] = {}
         self._endpoints: Endpoints | None = None
         self._stopping = threading.Event()
-        self._disk_thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
 
     @property
     def endpoints(self) -> Endpoints:
@@ -120,10 +121,7 @@ class Stack:
                     self._wait_for_given()
                 self._start_stage([parts[name] for name in stage if name in parts], keep)
             self._lock.publish(self._run_info(parts))
-            self._disk_thread = threading.Thread(
-                target=self._watch_disk, name="watch-disk", daemon=True
-            )
-            self._disk_thread.start()
+            self._in_background(keep)
         except BaseException:
             self.stop()
             raise
@@ -138,8 +136,9 @@ class Stack:
         for stage in reversed(_STAGES):
             self._stop_stage([self._supervised[n] for n in stage if n in self._supervised])
         self._supervised.clear()
-        if self._disk_thread is not None:
-            self._disk_thread.join()
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
         self._lock.release()
 
     def _build(self) -> dict[PartName, Part]:
@@ -176,6 +175,7 @@ class Stack:
             spark_jars=artifacts.jars if artifacts else (),
             bare_fs_jar=artifacts.bare_fs if artifacts else None,
             java_home=home_for_spark(java, folder) if java else None,
+            class_archive=class_archive(java, artifacts) if java and artifacts else None,
         )
         if "engine" in self._wanted:
             parts["engine"] = Engine(self.project.folder, self._logs, endpoints)
@@ -240,6 +240,15 @@ class Stack:
             else None,
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
+
+    def _in_background(self, keep: int) -> None:
+        self._threads = [threading.Thread(target=self._watch_disk, name="watch-disk", daemon=True)]
+        archive = self.endpoints.class_archive
+        if archive is not None and to_be_made(archive):
+            folder, log = self.project.state_folder, self._logs / "class-archive.log"
+            self._threads.append(Archiving(folder, log, keep, self._stopping))
+        for thread in self._threads:
+            thread.start()
 
     def _watch_disk(self) -> None:
         low = False

@@ -134,18 +134,28 @@ class Admin:
 
         An existing topic is left as it is, whatever its settings.
         """
-        topic = NewTopic(
-            spec.name, spec.partitions, spec.replication_factor, config=dict(spec.config)
-        )
-        future = self._client.create_topics([topic], request_timeout=self._timeout)[spec.name]
-        try:
-            self._wait(future)
-        except KafkaException as error:
-            if kafka_error(error).code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                return False
-            raise self._translated(error, f'the topic "{spec.name}"', spec.name) from None
-        self._until(lambda: self._has_leaders(spec.name, spec.partitions))
-        return True
+        return spec.name in self.ensure_topics([spec])
+
+    def ensure_topics(self, specs: Iterable[TopicSpec]) -> set[str]:
+        """Make these topics, as `ensure_topic` does; the names of those that were not there."""
+        wanted = {spec.name: spec for spec in specs}
+        topics = [
+            NewTopic(s.name, s.partitions, s.replication_factor, config=dict(s.config))
+            for s in wanted.values()
+        ]
+        if not topics:
+            return set()
+        made = set()
+        futures = self._client.create_topics(topics, request_timeout=self._timeout)
+        for name, future in futures.items():
+            try:
+                self._wait(future)
+                made.add(name)
+            except KafkaException as error:
+                if kafka_error(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise self._translated(error, f'the topic "{name}"', name) from None
+        self._until(lambda: all(self._has_leaders(n, wanted[n].partitions) for n in made))
+        return made
 
     def alter_topic(self, name: str, config: Mapping[str, str | None]) -> None:
         """Set these settings of the topic (None: back to the default) and leave the others.
@@ -178,14 +188,24 @@ class Admin:
 
     def delete_topic(self, name: str) -> None:
         """Delete the topic and wait until it is gone; nothing happens when there is none."""
-        future = self._client.delete_topics([name], request_timeout=self._timeout)[name]
-        try:
-            self._wait(future)
-        except KafkaException as error:
-            if kafka_error(error).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                return
-            raise self._translated(error, f'to delete topic "{name}"', name) from None
-        self._until(lambda: name not in self._metadata().topics)
+        self.delete_topics([name])
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        """Delete these topics, as `delete_topic` does."""
+        wanted = sorted(set(names))
+        if not wanted:
+            return
+        gone = set()
+        futures = self._client.delete_topics(wanted, request_timeout=self._timeout)
+        for name, future in futures.items():
+            try:
+                self._wait(future)
+                gone.add(name)
+            except KafkaException as error:
+                if kafka_error(error).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise self._translated(error, f'to delete topic "{name}"', name) from None
+        if gone:
+            self._until(lambda: gone.isdisjoint(self._metadata().topics))
 
     def truncate(self, topic: str) -> None:
         """Delete all records; offsets go on where they were.

@@ -2,13 +2,14 @@
 
 Key and value are the original bytes. Everything else is in headers, each a UTF-8 text:
 `topic`, `partition`, `offset`, `timestamp` (of the original record), `stage` (decode, time,
-function or view), `object` (the stream or table that was reading), `code` and `cause`, `at` (when
-it was put here), and `flow` (with the generation) when only that flow leaves the record out.
+rule, function or view), `object` (the stream or table that was reading), `code` and `cause`, `at`
+(when it was put here), and `flow` (with the generation) when only that flow leaves it out.
 The original headers are there, too, with `original.` before their names, unless they are so large
 that the record would not fit; the cause says so then.
 
 The topic has one partition, and a record's id is its offset in it. What became of a record is in
-a compacted topic beside it, by id; see `settle`.
+a compacted topic beside it, by id; see `settle`. How often rules were broken is in another; see
+`rule_counts`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from datetime import UTC, datetime
 
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.producer import Outgoing
-from mainstem.vocabulary import QUARANTINE_STATES_TOPIC, QUARANTINE_TOPIC, Record
+from mainstem.vocabulary import (
+    QUARANTINE_COUNTS_TOPIC,
+    QUARANTINE_STATES_TOPIC,
+    QUARANTINE_TOPIC,
+    Record,
+)
 
 _LONGEST_CAUSE = 1000
 _ORIGINAL = "original."
@@ -38,7 +44,8 @@ def ensure_quarantine(admin: Admin, replication_factor: int, max_record_bytes: i
     """
     config = {"retention.ms": "-1", "max.message.bytes": str(max_record_bytes + 16_384)}
     admin.ensure_topic(TopicSpec(QUARANTINE_TOPIC, 1, replication_factor, config))
-    admin.ensure_topic(TopicSpec(QUARANTINE_STATES_TOPIC, 1, replication_factor, _STATES_CONFIG))
+    for topic in (QUARANTINE_STATES_TOPIC, QUARANTINE_COUNTS_TOPIC):
+        admin.ensure_topic(TopicSpec(topic, 1, replication_factor, _STATES_CONFIG))
 
 
 def quarantined(

@@ -6,10 +6,9 @@ logical types), so that a value means the same here as where Spark reads it.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal, localcontext
 from typing import Any
 
@@ -25,11 +24,10 @@ from mainstem.schemas.avro_model import (
     Record,
     Union,
 )
+from mainstem.schemas.json_text import bytes_text, date_text, escape, moment_text, number_text
 from mainstem.vocabulary import Column
 
 Write = Callable[[Any], str]
-_escape = json.encoder.encode_basestring
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the zone is added where there is one
 _TO_MICROS = {"millis": 1000, "micros": 1}
 
 
@@ -49,7 +47,7 @@ def natural_writer(root: AvroType) -> Write:
 def _record(type_: Record, columns: Sequence[Column]) -> Write:
     known = {each.name: each.type for each in type_.fields}
     parts = [
-        (_escape(c.name) + ":", c.name, _or_null(_typed(known[c.name], c.type)))
+        (escape(c.name) + ":", c.name, _or_null(_typed(known[c.name], c.type)))
         for c in columns
         if c.name in known
     ]
@@ -96,7 +94,7 @@ def _natural(type_: AvroType) -> Write:
         case Map():
             return _map(_natural(type_.values))
         case Record():
-            parts = [(_escape(f.name) + ":", f.name, _natural(f.type)) for f in type_.fields]
+            parts = [(escape(f.name) + ":", f.name, _natural(f.type)) for f in type_.fields]
             return lambda value: (
                 "{" + ",".join([label + write(value[name]) for label, name, write in parts]) + "}"
             )
@@ -107,7 +105,7 @@ def _natural(type_: AvroType) -> Write:
 
 
 def _map(item: Write) -> Write:
-    return lambda pairs: "{" + ",".join(f"{_escape(k)}:{item(v)}" for k, v in pairs.items()) + "}"
+    return lambda pairs: "{" + ",".join(f"{escape(k)}:{item(v)}" for k, v in pairs.items()) + "}"
 
 
 def _plain(type_: AvroType) -> Write:
@@ -119,18 +117,18 @@ def _plain(type_: AvroType) -> Write:
         case Primitive(kind="int" | "long"):
             return str
         case Primitive(kind="float" | "double"):
-            return _float
+            return number_text
         case Primitive(kind="string") | Enum():
-            return _escape
+            return escape
         case _:
-            return _bytes
+            return bytes_text
 
 
 def _meaning(meant: Logical) -> Write:
     """What a logical type says; one of which nothing is known here leaves the value as it is."""
     kind, _, unit = meant.name.rpartition("-")
     if meant.name == "date":
-        return lambda days: f'"{(_EPOCH + timedelta(days=days)).date().isoformat()}"'
+        return date_text
     if kind == "timestamp" and unit in _TO_MICROS:
         return _moment(_TO_MICROS[unit], "Z")
     if kind == "local-timestamp" and unit in _TO_MICROS:
@@ -141,11 +139,7 @@ def _meaning(meant: Logical) -> Write:
 
 
 def _moment(micros: int, zone: str) -> Write:
-    def text(number: int) -> str:
-        moment = _EPOCH + timedelta(microseconds=number * micros)
-        return f'"{moment.isoformat(timespec="microseconds")}{zone}"'
-
-    return text
+    return lambda number: moment_text(number * micros, zone)
 
 
 def _decimal(scale: int) -> Write:
@@ -156,16 +150,6 @@ def _decimal(scale: int) -> Write:
     return text
 
 
-def _float(number: float) -> str:
-    if number - number != 0:  # not a number, or without end: JSON has no such numbers
-        return '"NaN"' if number != number else '"Infinity"' if number > 0 else '"-Infinity"'  # noqa: PLR0124
-    return repr(number)
-
-
-def _bytes(data: bytes) -> str:
-    return f'"{base64.b64encode(data).decode()}"'
-
-
 def _nothing(_: Any) -> str:
     return "null"
 
@@ -174,15 +158,15 @@ def _any(value: Any) -> str:
     """A value of a type that only the value itself tells."""
     match value:
         case bytes():
-            return _bytes(value)
+            return bytes_text(value)
         case float():
-            return _float(value)
+            return number_text(value)
         case dict():
-            return "{" + ",".join(f"{_escape(k)}:{_any(v)}" for k, v in value.items()) + "}"
+            return "{" + ",".join(f"{escape(k)}:{_any(v)}" for k, v in value.items()) + "}"
         case list():
             return f"[{','.join(map(_any, value))}]"
         case datetime():
-            return _escape(value.astimezone(UTC).isoformat())
+            return escape(value.astimezone(UTC).isoformat())
         case _:
             return json.dumps(value, ensure_ascii=False)
 

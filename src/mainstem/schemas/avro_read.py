@@ -19,6 +19,7 @@ from mainstem.schemas.avro_model import (
     Array,
     AvroType,
     Enum,
+    Field,
     Fixed,
     Logical,
     Map,
@@ -75,6 +76,16 @@ def reading(root: AvroType, columns: Sequence[Column]) -> Reading:
     wanted = _Wanted(data.names).record(root, columns, "")
     wanted["fields"].append({"name": READ, "type": "boolean", "default": True})
     return Reading(_text(document), _text(wanted))
+
+
+def bare_key(root: AvroType, columns: Sequence[Column]) -> AvroType:
+    """The schema of a key; one that is no record is that of the only column.
+
+    A record of one field is written as the field alone is.
+    """
+    if isinstance(root, Record) or len(columns) != 1:
+        return root
+    return Record("key", (), [Field(columns[0].name, root)])
 
 
 def written(root: AvroType) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -18,11 +18,15 @@ from mainstem.schemas import csv_rows, wire
 from mainstem.schemas.avro_columns import value_schema
 from mainstem.schemas.avro_json import natural_writer, row_writer
 from mainstem.schemas.avro_model import AvroType, Record
-from mainstem.schemas.avro_read import NotReadable, check_bounded, reading, written
-from mainstem.schemas.avro_values import row_maker
+from mainstem.schemas.avro_read import NotReadable, bare_key, check_bounded, reading, written
+from mainstem.schemas.avro_values import row_maker, scaled
 from mainstem.schemas.csv_text import BadLine
+from mainstem.schemas.json_text import row_text
 from mainstem.schemas.json_values import checker
 from mainstem.schemas.known import KnownSchemas
+from mainstem.schemas.model import SchemaType
+from mainstem.schemas.protobuf_codec import natural_text, protobuf_bytes, protobuf_text
+from mainstem.schemas.protobuf_read import BadMessage
 from mainstem.vocabulary import Column
 
 _LONGEST_PROBLEM = 200
@@ -38,7 +42,7 @@ class Codec:
 
     def __init__(self, known: KnownSchemas) -> None:
         self._known = known
-        self._rows: dict[tuple[int, tuple[Column, ...]], Callable[[bytes], str]] = {}
+        self._rows: dict[tuple[int, tuple[Column, ...], bool], Callable[[bytes], str]] = {}
 
     def text(self, definition: Definition, value: bytes) -> bytes:
         """The value as a JSON object of the definition's columns; raises NotDecoded.
@@ -49,9 +53,11 @@ class Codec:
             case Format.JSON:
                 return value
             case Format.AVRO:
-                return self._avro(value, definition.value_columns).encode()
+                return self._avro(value, definition).encode()
             case Format.JSON_SCHEMA:
                 return self._json(value)
+            case Format.PROTOBUF:
+                return self._protobuf(value, definition.value_columns).encode()
             case Format.CSV:
                 try:
                     return csv_rows.row_text(definition, _decoded(value)).encode()
@@ -63,16 +69,35 @@ class Codec:
                 plain = _decoded(value) if text else base64.b64encode(value).decode()
                 return json.dumps({column.name: plain}).encode()
 
+    def key_text(self, keys: Definition, key: bytes) -> bytes:
+        """A key as a JSON object; `keys` is what a definition says of them. Raises NotDecoded."""
+        try:
+            text = self.text(keys, key)
+            if keys.format is Format.JSON and not isinstance(json.loads(text), dict):
+                message = "it is not a JSON object"
+                raise NotDecoded(message)
+        except (ValueError, RecursionError) as error:  # NotDecoded is one of them
+            message = f"the key: {error}"
+            raise NotDecoded(message) from None
+        return text
+
     def value(self, definition: Definition, fields: Mapping[str, str]) -> bytes:
-        """The value of a row, whose fields come as JSON text that fits their columns."""
+        """The value of a row, whose fields come as JSON text that fits their columns.
+
+        NotWritable where the format has no words for it.
+        """
         match definition.format:
             case Format.JSON:
-                return _object(fields)
+                return _object(definition, fields)
             case Format.JSON_SCHEMA:
-                return wire.header(self._known.id_for(definition)) + _object(fields)
+                return wire.header(self._known.id_for(definition)) + _object(definition, fields)
             case Format.AVRO:
                 row = {name: _loaded(piece) for name, piece in fields.items()}
                 return wire.header(self._known.id_for(definition)) + avro_bytes(definition, row)
+            case Format.PROTOBUF:
+                row = {name: _loaded(piece) for name, piece in fields.items()}
+                reading = self._known.protobuf(self._known.id_for(definition))
+                return protobuf_bytes(reading, definition.value_columns, row)
             case Format.CSV:
                 return csv_rows.line_of(definition, fields).encode()
             case Format.RAW:
@@ -87,13 +112,24 @@ class Codec:
         """
         try:
             id = wire.schema_id(value)
-            try:
-                root = self._known.avro(id)
-            except NotReadable:  # it may be of the other type
-                return self._json(value).decode()
-            check_bounded(root)
-            return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
+            match self._known.type_of(id):
+                case SchemaType.JSON:
+                    return self._json(value).decode()
+                case SchemaType.PROTOBUF:
+                    return natural_text(value, self._known.protobuf(id))
+                case SchemaType.AVRO:
+                    root = self._known.avro(id)
+                    check_bounded(root)
+                    return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
         except (MainstemError, ValueError, OverflowError):
+            return None
+
+    def shown_key(self, topic: str, key: bytes) -> str | None:
+        """The same for a key, whose schema has to be one for keys: many keys begin with zeros."""
+        try:
+            id = wire.schema_id(key)
+            return self.shown(key) if self._known.is_of_keys(id, topic) else None
+        except (MainstemError, ValueError):
             return None
 
     def _json(self, value: bytes) -> bytes:
@@ -109,30 +145,39 @@ class Codec:
             raise NotDecoded(message)
         return text
 
-    def _avro(self, value: bytes, columns: tuple[Column, ...]) -> str:
+    def _protobuf(self, value: bytes, columns: tuple[Column, ...]) -> str:
+        try:
+            return protobuf_text(value, self._known.protobuf(wire.schema_id(value)), columns)
+        except (wire.NotFramed, NotReadable, BadMessage) as error:
+            raise NotDecoded(str(error)) from None
+
+    def _avro(self, value: bytes, definition: Definition) -> str:
+        columns, of_keys = definition.value_columns, definition.of_keys
         try:
             id = wire.schema_id(value)
-            known = self._rows.get((id, columns))
+            known = self._rows.get((id, columns, of_keys))
             if known is None:
-                known = self._rows[id, columns] = self._reader(id, columns)
+                root = self._known.avro(id)
+                root = bare_key(root, columns) if of_keys else root
+                known = self._rows[id, columns, of_keys] = _reader(id, root, columns)
             return known(value)
         except (wire.NotFramed, NotReadable) as error:
             raise NotDecoded(str(error)) from None
 
-    def _reader(self, id: int, columns: tuple[Column, ...]) -> Callable[[bytes], str]:
-        root = self._known.avro(id)
-        document = reading(root, columns).written
-        assert isinstance(root, Record)
-        write, decoder = row_writer(root, columns), _decoder(id, document)
 
-        def text(value: bytes) -> str:
-            try:
-                return write(_decode(decoder, value))
-            except OverflowError:
-                message = f"a time in it is out of all bounds (schema {id})"
-                raise NotDecoded(message) from None
+def _reader(id: int, root: AvroType, columns: tuple[Column, ...]) -> Callable[[bytes], str]:
+    document = reading(root, columns).written
+    assert isinstance(root, Record)
+    write, decoder = row_writer(root, columns), _decoder(id, document)
 
-        return text
+    def text(value: bytes) -> str:
+        try:
+            return write(_decode(decoder, value))
+        except OverflowError:
+            message = f"a time in it is out of all bounds (schema {id})"
+            raise NotDecoded(message) from None
+
+    return text
 
 
 @lru_cache(maxsize=_MOST_KEPT)
@@ -184,9 +229,23 @@ def _decoded(value: bytes) -> str:
         raise NotDecoded(message) from None
 
 
-def _object(fields: Mapping[str, str]) -> bytes:
+def _object(definition: Definition, fields: Mapping[str, str]) -> bytes:
+    if definition.of_keys:
+        return key_json(definition.columns, fields)
     pieces = (f"{json.dumps(name)}:{piece}" for name, piece in fields.items())
     return ("{" + ",".join(pieces) + "}").encode()
+
+
+def key_json(columns: Sequence[Column], fields: Mapping[str, str]) -> bytes:
+    """The JSON object of a key: the same bytes for the same key, however its parts were sent."""
+    row = {name: _loaded(piece) for name, piece in fields.items()}
+    return _key_writer(tuple(columns))(row).encode()
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _key_writer(columns: tuple[Column, ...]) -> Callable[[Mapping[str, Any]], str]:
+    make, write = row_maker(columns, scaled), row_text(columns)
+    return lambda row: write(make(row))
 
 
 def _loaded(piece: str) -> Any:

@@ -8,17 +8,18 @@ one that did; otherwise it only reads, and has to fit what is written.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mainstem.catalog.plan import SchemaBreak, SchemaStep
 from mainstem.definitions.column_places import column_place
 from mainstem.definitions.model import Definition, Format
 from mainstem.errors import MainstemError
 from mainstem.schemas.avro_parse import parse_avro
-from mainstem.schemas.avro_read import NotReadable, reading
+from mainstem.schemas.avro_read import NotReadable, bare_key, reading
 from mainstem.schemas.canonical import canonical
 from mainstem.schemas.diff import diff, render
 from mainstem.schemas.followed import FollowedColumns
-from mainstem.schemas.known import own_schema, subject_of
+from mainstem.schemas.known import next_schema, subject_of
 from mainstem.schemas.model import Registered, Schema, SchemaType
 from mainstem.schemas.parse import parse
 from mainstem.schemas.source import SchemaSource
@@ -42,31 +43,38 @@ class DefinedSchemas:
         except MainstemError as error:
             raise error.at(definition.location) from None
 
-    def judge(self, definition: Definition, before: Definition | None) -> SchemaStep | None:
-        """What becomes of the schema of an object that is new or changes; None: nothing."""
-        if not _has_own(definition):
+    def judge(self, definition: Definition, before: Definition | None) -> tuple[SchemaStep, ...]:
+        """What becomes of the schemas of an object that is new or changes: of values, of keys."""
+        earlier = {} if before is None else {part.of_keys: part for part in _parts(before)}
+        judged = (self._judge(part, earlier.get(part.of_keys)) for part in _parts(definition))
+        found = (step for step in judged if step is not None)
+        return tuple(replace(step, name=definition.name) for step in found)
+
+    def register(self, definition: Definition, subject: str) -> None:
+        """Make the object's schema a version of that subject; nothing happens when it is one."""
+        for part in _parts(definition):
+            if _subject(part) == subject:
+                try:
+                    self._registry.register(subject, next_schema(part, self._registry))
+                except MainstemError as error:
+                    raise error.at(definition.location) from None
+
+    # -- inside
+
+    def _judge(self, part: Definition, before: Definition | None) -> SchemaStep | None:
+        if before is not None and _same(part, before):
             return None
-        schema, subject = own_schema(definition), subject_of(definition.topic)
-        earlier = own_schema(before) if before is not None and _has_own(before) else None
-        if before is not None and before.topic == definition.topic and earlier == schema:
-            return None
+        subject, schema = _subject(part), next_schema(part, self._registry)
         registered = self._registered(subject)
         known = {self._canonical(its.schema) for its in registered}
         if self._canonical(schema) in known:
             return None
-        ours = earlier is not None and self._canonical(earlier) in known
-        if known and not definition.derived and not ours:
-            return self._as_reader(definition, registered[-1])
-        return self._as_writer(definition, subject, schema, registered[-1:])
-
-    def register(self, definition: Definition) -> None:
-        """Make the object's schema a version of its subject; nothing happens when it is one."""
-        try:
-            self._registry.register(subject_of(definition.topic), own_schema(definition))
-        except MainstemError as error:
-            raise error.at(definition.location) from None
-
-    # -- inside
+        ours = before is not None and (
+            self._canonical(next_schema(before, self._registry)) in known
+        )
+        if known and not part.derived and not ours:
+            return self._as_reader(part, registered[-1])
+        return self._as_writer(part, subject, schema, registered[-1:])
 
     def _registered(self, subject: str) -> list[Registered]:
         try:
@@ -102,6 +110,8 @@ class DefinedSchemas:
         if definition.format is not Format.AVRO or newest.schema.type is not SchemaType.AVRO:
             return None
         root = parse_avro(newest.schema, self._registry.resolve).root
+        if definition.of_keys:
+            root = bare_key(root, definition.value_columns)
         breaks = []
         for column in definition.value_columns:
             try:
@@ -115,11 +125,26 @@ class DefinedSchemas:
         return SchemaStep(definition.name, newest.subject, level, newest.version, (), tuple(breaks))
 
 
-def _has_own(definition: Definition) -> bool:
-    """True when the definition itself says which schema its records have."""
-    if definition.follows and not definition.derived:
-        return False
-    return definition.format.registered and definition.pattern is None
+def _parts(definition: Definition) -> list[Definition]:
+    """The values and the keys of an object, as far as it says itself which schema they have."""
+    if definition.pattern is not None or (definition.follows and not definition.derived):
+        return []
+    parts = (definition, definition.keys)
+    return [part for part in parts if part is not None and part.format.registered]
+
+
+def _subject(part: Definition) -> str:
+    return subject_of(part.topic, keys=part.of_keys)
+
+
+def _same(one: Definition, other: Definition) -> bool:
+    """True when their records have the same schema, of the same subject."""
+    return (one.name, one.topic, one.format, one.value_columns) == (
+        other.name,
+        other.topic,
+        other.format,
+        other.value_columns,
+    )
 
 
 def _break(definition: Definition, broken: Broken) -> SchemaBreak:

@@ -7,32 +7,59 @@ from contextlib import contextmanager
 
 from mainstem.definitions.model import Definition, Format
 from mainstem.errors import MainstemError
-from mainstem.schemas import avro_columns, json_columns
+from mainstem.schemas import avro_columns, json_columns, protobuf_columns
 from mainstem.schemas.avro_model import AvroType
 from mainstem.schemas.avro_parse import parse_avro
 from mainstem.schemas.avro_read import NotReadable
 from mainstem.schemas.json_parse import parse_json_schema
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.model import Reference, Schema, SchemaType
+from mainstem.schemas.protobuf_parse import ProtobufSchema, parse_protobuf
+from mainstem.schemas.protobuf_read import ProtobufReading, protobuf_reading
 from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import BACKFILL_PREFIX
 
+_MOST_STRANGE = 100
 _NOT_THERE = ("SCHEMA_UNKNOWN", "SUBJECT_UNKNOWN", "SCHEMA_VERSION_UNKNOWN")
 _SPOILT = ("SCHEMA_MALFORMED", "SCHEMA_TOO_LARGE", "SCHEMA_REFERENCE_CIRCLE")
 
 
-def own_schema(definition: Definition) -> Schema:
-    """The schema that the definition's own records are written with."""
-    if definition.format is Format.JSON_SCHEMA:
-        return json_columns.value_schema(definition)
-    return avro_columns.value_schema(definition)
+def own_schema(definition: Definition, before: ProtobufSchema | None = None) -> Schema:
+    """The schema that the definition's own records are written with.
+
+    Protobuf keeps the numbers that fields had in the version before.
+    """
+    match definition.format:
+        case Format.JSON_SCHEMA:
+            return json_columns.value_schema(definition)
+        case Format.PROTOBUF:
+            message = None if before is None else before.first_message()
+            columns = definition.value_columns
+            return protobuf_columns.message_schema(definition.name, columns, message)
+        case _:
+            return avro_columns.value_schema(definition)
 
 
-def subject_of(topic: str) -> str:
-    """The subject of a topic's values; what a backfill computes for a topic is of the same kind."""
+def next_schema(definition: Definition, registry: SchemaSource) -> Schema:
+    """The same, made of the newest version that the registry has, where that matters."""
+    if definition.format is not Format.PROTOBUF:
+        return own_schema(definition)
+    try:
+        found = registry.latest(subject_of(definition.topic, keys=definition.of_keys)).schema
+    except MainstemError as error:
+        if error.code in _NOT_THERE:
+            return own_schema(definition)
+        raise
+    if found.type is not SchemaType.PROTOBUF:
+        return own_schema(definition)
+    return own_schema(definition, parse_protobuf(found, registry.resolve))
+
+
+def subject_of(topic: str, *, keys: bool = False) -> str:
+    """The subject of a topic's values or keys; what a backfill computes for it is of that kind."""
     if topic.startswith(BACKFILL_PREFIX):
         topic = topic.removeprefix(BACKFILL_PREFIX).rpartition(".")[0]
-    return f"{topic}-value"
+    return f"{topic}-{'key' if keys else 'value'}"
 
 
 @contextmanager
@@ -57,9 +84,24 @@ class KnownSchemas:
         self._registry = registry
         self._avro: dict[int, AvroType] = {}
         self._json: dict[int, JsonReading] = {}
+        self._protobuf: dict[int, ProtobufReading] = {}
         self._ids: dict[tuple[str, int], int] = {}
         """By subject and version, which stays what it is even when it is deleted."""
-        self._written: dict[tuple[str, Schema], int] = {}
+        self._written: dict[tuple[object, ...], int] = {}
+        self._strange: dict[str, set[int]] = {}
+        """By subject: ids that were asked for, and are none of its versions."""
+
+    def type_of(self, id: int) -> SchemaType:
+        """Of which type the schema with that id is; raises NotReadable in the same way."""
+        for known, type_ in (
+            (self._avro, SchemaType.AVRO),
+            (self._json, SchemaType.JSON),
+            (self._protobuf, SchemaType.PROTOBUF),
+        ):
+            if id in known:
+                return type_
+        with _judged(id):
+            return self._registry.by_id(id).type
 
     def avro(self, id: int) -> AvroType:
         """The Avro type with that id.
@@ -88,6 +130,15 @@ class KnownSchemas:
                 self._json[id] = JsonReading(schema, tuple(referred.items()))
         return self._json[id]
 
+    def protobuf(self, id: int) -> ProtobufReading:
+        """The Protobuf schema with that id; raises NotReadable in the same way."""
+        if id not in self._protobuf:
+            with _judged(id):
+                schema = self._schema(id, SchemaType.PROTOBUF)
+                parsed = parse_protobuf(schema, self._registry.resolve)
+                self._protobuf[id] = protobuf_reading(id, parsed)
+        return self._protobuf[id]
+
     def _schema(self, id: int, wanted: SchemaType) -> Schema:
         schema = self._registry.by_id(id)
         if schema.type is not wanted:
@@ -95,13 +146,26 @@ class KnownSchemas:
             raise NotReadable(message)
         return schema
 
-    def ids_of(self, topic: str) -> list[int]:
-        """The ids of all versions that are registered for a topic."""
-        subject = subject_of(topic)
+    def ids_of(self, topic: str, *, keys: bool = False) -> list[int]:
+        """The ids of all versions that are registered for a topic's values, or for its keys."""
+        subject = subject_of(topic, keys=keys)
         for version in self._versions_of(subject):
             if (subject, version) not in self._ids:
                 self._ids[subject, version] = self._registry.version(subject, version).id
         return [id for (known, _), id in self._ids.items() if known == subject]
+
+    def is_of_keys(self, id: int, topic: str) -> bool:
+        """True when that schema is registered for a topic's keys."""
+        subject = subject_of(topic, keys=True)
+        strange = self._strange.setdefault(subject, set())
+        if id in strange:
+            return False
+        if any(known == subject and each == id for (known, _), each in self._ids.items()):
+            return True
+        if len(strange) < _MOST_STRANGE and id in self.ids_of(topic, keys=True):
+            return True
+        strange.add(id)
+        return False
 
     def _versions_of(self, subject: str) -> list[int]:
         try:
@@ -120,8 +184,9 @@ class KnownSchemas:
                 where="a stream that takes its columns from the registry",
                 advice="Write with a client that has the schema, or give the stream columns.",
             )
-        subject, schema = subject_of(definition.topic), own_schema(definition)
-        if (subject, schema) not in self._written:
-            registered = self._registry.register(subject, schema)
-            self._written[subject, schema] = registered.id
-        return self._written[subject, schema]
+        subject = subject_of(definition.topic, keys=definition.of_keys)
+        written = (subject, definition.name, definition.format, definition.value_columns)
+        if written not in self._written:
+            schema = next_schema(definition, self._registry)
+            self._written[written] = self._registry.register(subject, schema).id
+        return self._written[written]

@@ -60,6 +60,10 @@ class ProtobufSchema:
         assert found is not None
         return found
 
+    def first_message(self) -> Descriptor | None:
+        """The message that records without a place are; None in a file without any."""
+        return self.message() if self.file.message_type else None
+
     def message_class(self, indexes: tuple[int, ...] = (0,)) -> type[Message]:
         """The class of the message at a place."""
         return message_factory.GetMessageClass(self.message(indexes))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from mainstem.definitions.model import Definition, Kind, Query
-from mainstem.engine.compile import compile_static, flow_session
+from mainstem.engine.compile import compile_static, quick_session
 from mainstem.engine.decode import mentioned_metadata, read_batch
 from mainstem.engine.encode import encode
 from mainstem.engine.micro_batch import Machinery
@@ -26,11 +26,12 @@ def batch_answer(
     """The records that the definition's query gives; of a table, the last one of each key."""
     query = definition.query
     assert query is not None
-    session = flow_session(machinery.spark, machinery.settings.shuffle_partitions)
+    session = quick_session(machinery.spark, machinery.settings.shuffle_partitions)
     rows = {source: _rows(source, query, machinery) for source in inputs}
     formats = machinery.formats
     answer = encode(compile_static(session, query, rows), definition, formats)
     pairs: list[Pair] = [(_bytes(r.key), bytes(r.value)) for r in answer.collect()]
+    machinery.tables.done()
     if definition.kind is Kind.TABLE:
         return list({key: (key, value) for key, value in pairs}.values())
     return pairs
@@ -40,8 +41,11 @@ def _rows(source: Definition, query: Query, machinery: Machinery) -> DataFrame:
     if source.kind is Kind.TABLE:
         return machinery.tables.at(source, machinery.tables.ends(source))
     metadata = mentioned_metadata(query.columns_read)
-    connection, formats = machinery.connection, machinery.formats
-    return read_batch(machinery.spark, source, connection, formats, metadata=metadata)
+    connection, formats, admin = machinery.connection, machinery.formats, machinery.admin
+    topics = admin.topics_of(source)
+    between = admin.all_begin_offsets(topics), admin.all_end_offsets(topics)
+    parts = (machinery.spark, source, connection, formats)
+    return read_batch(*parts, metadata=metadata, between=between)
 
 
 def _bytes(value: bytearray | None) -> bytes | None:

@@ -59,8 +59,21 @@ class Facts:
         return self._admin.matching(pattern)
 
 
-def key_of(definition: Definition, row: Mapping[str, Any] | None) -> str | None:
-    """The key of a row's record, as text."""
+def key_bytes(
+    definition: Definition, row: Mapping[str, Any] | None, key: Any, codec: Codec
+) -> bytes | None:
+    """The key of an event's record: bytes or a text as they are, columns in the key's format."""
+    if isinstance(key, (str, bytes)):
+        return key.encode() if isinstance(key, str) else key
+    columns = row if key is None else key
+    if definition.keys is None or columns is None:
+        text = _key_text(definition, columns)
+        return None if text is None else text.encode()
+    fields = {name: json.dumps(columns.get(name), default=str) for name in definition.key}
+    return codec.value(definition.keys, fields)
+
+
+def _key_text(definition: Definition, row: Mapping[str, Any] | None) -> str | None:
     if row is None or not definition.key:
         return None
     if definition.kind is Kind.TABLE or len(definition.key) > 1:

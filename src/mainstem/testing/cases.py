@@ -12,7 +12,7 @@ A file is a list of cases:
       python: |                                # the text of pipeline/case.py
         from mainstem import stream, table
         ...
-      schemas:                                 # Avro or JSON; registered with their first record
+      schemas:                                 # with their first record; Protobuf is a text
         new: {type: record, name: s2, fields: [{name: id, type: long}]}
       events:
         - s: {id: 1, amount: 5}

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from mainstem.catalog.build import build_plan
 from mainstem.catalog.entry import Catalog, Entry, Origin
 from mainstem.catalog.plan import (
-    ChangeInPlace,
-    CreateObject,
     DropObject,
     FunctionStep,
     Plan,
@@ -39,6 +38,7 @@ from mainstem.definitions.resolve import order
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import flow_session
+from mainstem.engine.few_rows import MOST_ROWS
 from mainstem.engine.formats import Formats
 from mainstem.engine.keyed import changelog_of, ticks_of
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
@@ -56,7 +56,15 @@ from mainstem.schemas.codec import Codec
 from mainstem.schemas.defined import DefinedSchemas
 from mainstem.schemas.known import KnownSchemas
 from mainstem.testing.batch import Pair, batch_answer
-from mainstem.testing.case_log import CaseLedger, Facts, bytes_of, covered, key_of, row_of, value_of
+from mainstem.testing.case_log import (
+    CaseLedger,
+    Facts,
+    bytes_of,
+    covered,
+    key_bytes,
+    row_of,
+    value_of,
+)
 from mainstem.testing.registry import MemoryRegistry
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import (
@@ -88,7 +96,8 @@ class Event:
     stream: str = ""
     row: Mapping[str, Any] | None = None
     raw: bytes | None = None
-    key: str | None = None
+    key: Any = None
+    """A text or bytes, or the key's columns."""
     timestamp: int | None = None
     topic: str | None = None
     schema: str | None = None
@@ -113,6 +122,8 @@ class Driver:
     producer: Producer | None = None
     """One that several drivers share; None: the driver makes and closes its own."""
     registry: MemoryRegistry = field(default_factory=MemoryRegistry)
+    most_here: int = MOST_ROWS
+    """Tables with no more rows are taken for small ones."""
 
     def __post_init__(self) -> None:
         self._settings = SparkSettings()
@@ -124,9 +135,12 @@ class Driver:
         )
         self._reports: list[Report] = []
         self._topics: set[str] = set()
+        self._read: dict[str, tuple[dict[int, int], dict[int, int], list[Record]]] = {}
+        """What was read of a topic between two positions: it is asked for again and again."""
         self._sent = 0
         checkpoints = Checkpoints(self.spark, str(self.folder))
-        tables = Tables(self.spark, self.connection, self.admin, checkpoints, self.formats)
+        parts = (self.spark, self.connection, self.admin, checkpoints, self.formats)
+        tables = Tables(*parts, most_here=self.most_here)
         self._machinery = Machinery(
             self.spark,
             self.connection,
@@ -174,16 +188,17 @@ class Driver:
         )
         for change in plan.functions:
             self._keep_function(change)
-        for step in plan.steps:
-            match step:
-                case CreateObject() | ChangeInPlace():
-                    self._keep(step.entry)
-                case Rebuild():
-                    if step.entry.definition.derived:
-                        self.admin.truncate(step.entry.definition.topic)
-                    self._keep(step.entry)
-                case DropObject():
-                    self._drop(step.entry)
+        for kind, steps in groupby(plan.steps, type):
+            entries = [step.entry for step in steps]
+            if kind is DropObject:
+                for entry in entries:
+                    self._drop(entry)
+                continue
+            if kind is Rebuild:
+                for entry in entries:
+                    if entry.definition.derived:
+                        self.admin.truncate(entry.definition.topic)
+            self._keep(entries)
         return plan
 
     def send(self, events: Iterable[Event]) -> None:
@@ -204,12 +219,12 @@ class Driver:
         else:
             definition = self.entry(event.stream).definition
             topic, partitions = definition.topic, definition.partitions or partitions
-            key = key if key is not None else key_of(definition, event.row)
+            key = key_bytes(definition, event.row, key, self.codec)
         chosen = None
         if key is None and self.pieces is not None:
             chosen = self.pieces.randrange(partitions)
         return Outgoing(
-            key=None if key is None else key.encode(),
+            key=key.encode() if isinstance(key, str) else key,
             value=value,
             topic=topic,
             partition=chosen,
@@ -218,7 +233,7 @@ class Driver:
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic that an event made."""
-        self.admin.delete_topic(self.prefix + name)
+        self._delete(self.prefix + name)
 
     def insert(self, statement: InsertValues) -> None:
         """Writes the rows of an INSERT, typed and encoded by the engine."""
@@ -321,15 +336,23 @@ class Driver:
 
     def keys(self, name: str) -> list[str | None]:
         """The keys of all records of the object, as they are in the log."""
-        records = self.records(self.entry(name).definition.topic)
-        return [None if r.key is None else r.key.decode() for r in records]
+        definition = self.entry(name).definition
+        keys = [record.key for record in self.records(definition.topic)]
+        if definition.keys is not None:
+            told = definition.keys
+            keys = [None if key is None else self.codec.key_text(told, key) for key in keys]
+        return [None if key is None else key.decode() for key in keys]
 
     def records(self, topic: str) -> list[Record]:
         """All committed records of a topic, partition by partition."""
         self._settle(topic)
         begin, end = self.admin.begin_offsets(topic), self.admin.end_offsets(topic)
-        batches = read_range(self.connection, topic, begin, end)
-        return sorted((r for b in batches for r in b), key=lambda r: (r.partition, r.offset))
+        known = self._read.get(topic)
+        if known is None or known[:2] != (begin, end):
+            batches = read_range(self.connection, topic, begin, end)
+            records = sorted((r for b in batches for r in b), key=lambda r: (r.partition, r.offset))
+            self._read[topic] = known = (begin, end, records)
+        return [*known[2]]
 
     def quarantine(self) -> list[Record]:
         """Records of this case that were put into quarantine, by the reports of all runs."""
@@ -413,8 +436,7 @@ class Driver:
         kept = [e.definition for e in self.catalog.entries.values() if not _wildcard(e)]
         own = {definition.topic for definition in kept}
         own |= {name for d in kept if d.stateful for name in (changelog_of(d), ticks_of(d))}
-        for topic in own | self._topics:
-            self.admin.delete_topic(topic)
+        self.admin.delete_topics(own | self._topics)
 
     @cached_property
     def _producer(self) -> Producer:
@@ -434,14 +456,16 @@ class Driver:
         reply = next(iter(self._answers("inspect", payload)))
         return TypeAdapter(Query).validate_python(reply["query"])
 
-    def _keep(self, entry: Entry) -> None:
-        definition = entry.definition
-        if not _wildcard(entry):
-            policy = "compact,delete" if definition.kind is Kind.TABLE else "delete"
-            config = {"cleanup.policy": policy, **_KEPT}
-            spec = TopicSpec(definition.topic, definition.partitions or self.partitions, 1, config)
-            self.admin.ensure_topic(spec)
-        self.catalog = replace(self.catalog.with_entry(entry), revision=self.catalog.revision + 1)
+    def _keep(self, entries: Sequence[Entry]) -> None:
+        self.admin.ensure_topics(self._topic_of(e.definition) for e in entries if not _wildcard(e))
+        for entry in entries:
+            catalog = self.catalog.with_entry(entry)
+            self.catalog = replace(catalog, revision=catalog.revision + 1)
+
+    def _topic_of(self, definition: Definition) -> TopicSpec:
+        policy = "compact,delete" if definition.kind is Kind.TABLE else "delete"
+        config = {"cleanup.policy": policy, **_KEPT}
+        return TopicSpec(definition.topic, definition.partitions or self.partitions, 1, config)
 
     def _make_topic(self, name: str) -> str:
         topic = self.prefix + name
@@ -461,9 +485,13 @@ class Driver:
 
     def _drop(self, entry: Entry) -> None:
         if not _wildcard(entry):
-            self.admin.delete_topic(entry.definition.topic)
+            self._delete(entry.definition.topic)
         left = {n: e for n, e in self.catalog.entries.items() if n != entry.name.lower()}
         self.catalog = replace(self.catalog, entries=left, revision=self.catalog.revision + 1)
+
+    def _delete(self, topic: str) -> None:
+        self.admin.delete_topic(topic)
+        self._read.pop(topic, None)
 
     def _settle(self, topic: str) -> None:
         """Waits until all that was committed can be read: the broker marks it a moment later."""

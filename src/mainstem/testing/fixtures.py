@@ -52,17 +52,13 @@ def connection(servers: Stack) -> Connection:
     """The way to the shared broker, with the platform's own topics in it."""
     from mainstem.log.admin import Admin
     from mainstem.log.connection import Connection
-    from mainstem.log.late import ensure_late
+    from mainstem.log.engine_topics import ensure_engine_topics
     from mainstem.log.producer import TransactionalProducer
-    from mainstem.log.quarantine import ensure_quarantine
-    from mainstem.log.task_writer import tokens_topic
-    from mainstem.vocabulary import COMMITS_TOPIC, QUARANTINE_TOPIC
+    from mainstem.vocabulary import QUARANTINE_TOPIC
 
     connection = Connection(servers.endpoints.bootstrap_servers)
     admin = Admin(connection)
-    admin.ensure_topic(tokens_topic(COMMITS_TOPIC, 1))
-    ensure_quarantine(admin, 1, connection.max_record_bytes)
-    ensure_late(admin, 1, connection.max_record_bytes)
+    ensure_engine_topics(admin, 1, connection.max_record_bytes)
     admin.close()
     # librdkafka's admin client dies (SIGSEGV) when it asks for a group's offsets while a new broker
     # still loads its groups; a transaction waits until that is done
@@ -78,11 +74,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark session of this test process."""
     from mainstem.config import SparkSettings
     from mainstem.engine.session import open_session
+    from mainstem.local.class_archive import class_archive
     from mainstem.local.jars import spark_jars
+    from mainstem.local.java import find_java
 
     artifacts = spark_jars()
-    jars = [*artifacts.jars, artifacts.bare_fs]
-    session = open_session(SparkSettings(), jars=jars, scratch=tmp_path_factory.mktemp("spark"))
+    session = open_session(
+        SparkSettings(),
+        jars=[*artifacts.jars, artifacts.bare_fs],
+        scratch=tmp_path_factory.mktemp("spark"),
+        class_archive=class_archive(find_java(), artifacts),
+    )
     yield session
     session.stop()
 

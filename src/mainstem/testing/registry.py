@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import fastavro
+from google.protobuf import json_format
 
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.compatibility import Level
 from mainstem.schemas.model import Reference, Registered, Schema, SchemaType
+from mainstem.schemas.protobuf_parse import parse_protobuf
 
 
 class MemoryRegistry:
@@ -79,9 +81,15 @@ class MemoryRegistry:
 def written_by(registry: MemoryRegistry, schema: str, row: Mapping[str, Any]) -> bytes:
     """A row as a writer with this schema has it, which registers it under its own name.
 
-    A schema of type object is a JSON Schema; others are Avro.
+    A text is Protobuf, whose first message the row is; a schema of type object is a JSON Schema;
+    others are Avro.
     """
     document = json.loads(schema)
+    if isinstance(document, str):
+        parsed = parse_protobuf(Schema(SchemaType.PROTOBUF, document), registry.resolve)
+        id = registry.register(parsed.message().full_name, parsed.schema).id
+        message = json_format.ParseDict(dict(row), parsed.message_class()())
+        return wire.header(id) + wire.FIRST_MESSAGE + message.SerializeToString()
     if document["type"] == "object":
         id = registry.register(document["title"], Schema(SchemaType.JSON, schema)).id
         return wire.header(id) + json.dumps(row).encode()

@@ -79,11 +79,23 @@ def stage(connection: Connection, records: Sequence[Record]) -> None:
         copy.write(b"".join(parts))
 
 
+def record_text(
+    record: Record, definition: Definition, keys: Definition | None, codec: Codec
+) -> Record:
+    """The record with key and value as JSON text; `keys` is what the definition says of keys."""
+    if keys is not None and record.key is not None:
+        record = replace(record, key=codec.key_text(keys, record.key))
+    if definition.format is not Format.JSON and record.value is not None:
+        record = replace(record, value=codec.text(definition, record.value))
+    return record
+
+
 class ViewWriter:
     """The statements of one view."""
 
     def __init__(self, definition: Definition, codec: Codec) -> None:
         self.definition = definition
+        self._keys = definition.keys
         self._codec = codec
         self._upsert = _upsert(definition)
         self._upsert_and_delete = _upsert_and_delete(definition)
@@ -107,10 +119,8 @@ class ViewWriter:
         self._write_staged(connection, any(record.value is None for record in records))
 
     def _text(self, record: Record) -> Record:
-        """The record with a value as JSON text."""
-        if self.definition.format is Format.JSON or record.value is None:
-            return record
-        return replace(record, value=self._codec.text(self.definition, record.value))
+        """The record with key and value as JSON text."""
+        return record_text(record, self.definition, self._keys, self._codec)
 
     def _readable(self, record: Record) -> Record | Rejected:
         """The record in a form that can be staged; else why it cannot."""

@@ -187,7 +187,8 @@ def _headers_json(record: Record) -> str:
 
 
 def _from_records(definition: Definition, alias: str) -> str:
-    value = value_object(definition) if definition.kind is Kind.TABLE else "s.value::jsonb"
+    told = definition.kind is Kind.TABLE or definition.keys is not None
+    value = value_object(definition) if told else "s.value::jsonb"
     return (
         "(SELECT (s.n - 1)::integer AS _mainstem_n, s.value IS NULL AS _mainstem_gone,"
         f" {typed_columns(definition)}, s.key AS _key,"

@@ -20,7 +20,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -32,6 +32,7 @@ from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import Reader
 from mainstem.schemas.codec import Codec, NotDecoded
+from mainstem.views.batch import record_text
 from mainstem.views.changes import Change, Evaluated, Evaluation, Selection
 from mainstem.views.readers import AsyncConnection, Readers, translate
 from mainstem.views.times import iso_utc
@@ -171,6 +172,7 @@ class _Run:
         self._wanted = wanted
         self._entry = wanted.entry
         self._definition = wanted.entry.definition
+        self._keys = self._definition.keys
         self._evaluation = Evaluation(wanted.selection)
         self._names: tuple[str, ...] = ()
         # by topic; None: the snapshot has yet to say them
@@ -360,23 +362,20 @@ class _Run:
 
     async def _changes(self, records: list[Record]) -> Iterator[Event]:
         texts = records
-        if self._definition.format is not Format.JSON:
+        if self._definition.format is not Format.JSON or self._keys is not None:
             texts = await self._push._in_thread(self._texts, records)
         evaluated = await self._evaluation.changes(self._push._readers, self._names, texts)
         self._skipped += evaluated.skipped + len(records) - len(texts)
         return self._told(evaluated)
 
     def _texts(self, records: list[Record]) -> list[Record]:
-        """The records with values as JSON, without those that cannot be read."""
+        """The records with keys and values as JSON, without those that cannot be read."""
         made = []
         for record in records:
-            text = record.value
-            if text is not None:
-                try:
-                    text = self._push._codec.text(self._definition, text)
-                except NotDecoded:
-                    continue
-            made.append(replace(record, value=text))
+            try:
+                made.append(record_text(record, self._definition, self._keys, self._push._codec))
+            except NotDecoded:
+                continue
         return made
 
     def _told(self, evaluated: Evaluated) -> Iterator[Event]:

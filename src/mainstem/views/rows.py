@@ -61,14 +61,21 @@ def value_object(definition: Definition) -> str:
     """The JSON object of a staged record `s`: its value, its key on a tombstone.
 
     A flow writes all columns into the value. Others may leave the key's columns to the record's
-    key, so for a declared table both are merged; the value wins.
+    key, so for a declared table both are merged; the value wins. Where the format of keys is said,
+    a null of the value leaves a column to the key, too: some formats cannot leave a field out.
     """
-    key = key_object(definition)
+    key, value = key_object(definition), "s.value::jsonb"
+    if definition.keys is not None:
+        names_of_key = ", ".join(literal(name) for name in definition.key)
+        value = (
+            f"(s.value::jsonb - ARRAY(SELECT k FROM unnest(ARRAY[{names_of_key}]) k"  # noqa: S608
+            " WHERE s.value::jsonb ->> k IS NULL))"
+        )
     if definition.derived:
         return f"CASE WHEN s.value IS NULL THEN {key} ELSE s.value::jsonb END"
     return (
         f"CASE WHEN s.value IS NULL THEN {key} WHEN s.key IS NULL THEN s.value::jsonb"
-        f" ELSE {key} || s.value::jsonb END"
+        f" ELSE {key} || {value} END"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,10 @@ CREATE STREAM s (id BIGINT, name STRING) WITH (format = 'avro');
 CREATE TABLE x AS SELECT name, count(*) AS n, max(id) AS last FROM s GROUP BY name;
 """
 SECONDS = 120
+START = 1_790_000_000_000_000
 
 
-def record(name: str, *fields: tuple[str, str]) -> str:
+def record(name: str, *fields: tuple[str, Any]) -> str:
     return json.dumps(
         {"type": "record", "name": name, "fields": [{"name": n, "type": t} for n, t in fields]}
     )
@@ -91,6 +93,32 @@ def test_versions_appear_while_a_flow_runs(
     facts = {name: (value or b"").decode() for name, value in kept.headers}
     assert (facts["stage"], facts["code"]) == ("decode", "RECORD_NOT_DECODED")
     assert "the registry has no schema 99" in facts["cause"]
+
+
+def test_a_flow_that_knows_no_schema_yet_waits_for_the_first(
+    driver: Driver, live: Callable[..., Flow]
+) -> None:
+    driver.apply(
+        "CREATE STREAM s (id BIGINT, at TIMESTAMP)"
+        " WITH (format = 'avro', event_time = 'at', watermark = '1 second');"
+        "CREATE TABLE x AS SELECT count(*) AS n, max(id) AS last FROM s"
+    )
+    flow = live("x")
+    flow.start()
+
+    def begun() -> bool:
+        flow.tick()
+        return flow.status.batch_id is not None
+
+    def counted() -> bool:
+        flow.tick()
+        return driver.rows("x") == [{"n": 5, "last": 4}]
+
+    eventually(begun, SECONDS, what="it has begun")
+    at = {"type": "long", "logicalType": "timestamp-micros"}
+    schema = record("first", ("id", "long"), ("at", at))
+    driver.send([Event("s", {"id": n, "at": START + n}, schema=schema) for n in range(5)])
+    eventually(counted, SECONDS, what="five are counted")
 
 
 def _quarantined(flow: Flow) -> int:

@@ -8,8 +8,15 @@ import json
 import fastavro
 import psycopg
 import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
 
 from mainstem.log.producer import Outgoing
+from mainstem.schemas.model import Schema, SchemaType
+from mainstem.schemas.protobuf_parse import parse_protobuf
 from mainstem.testing.waiting import eventually
 
 
@@ -64,6 +71,107 @@ def test_a_table_in_avro_is_served_and_its_bad_records_are_kept(visits):
         return [entry["cause"] for entry in listed]
 
     eventually(lambda: any("no schema 65536" in c for c in causes()), 40, what="the bad record")
+
+
+@pytest.fixture(scope="module")
+def messages(shop):
+    shop.do(
+        "CREATE STREAM pb_clicks (user STRING, at TIMESTAMP, tags ARRAY<STRING>)"
+        " WITH (format = 'protobuf', key = 'user', key_format = 'protobuf')",
+        "CREATE TABLE pb_visits WITH (format = 'protobuf', key_format = 'protobuf') AS"
+        " SELECT user, count(*) AS n, max(at) AS last FROM pb_clicks GROUP BY user",
+        "CREATE TABLE pb_users (name STRING PRIMARY KEY, age INT)"
+        " WITH (format = 'protobuf', key_format = 'avro')",
+    )
+    yield shop
+    shop.do("DROP STREAM pb_clicks CASCADE", "DROP TABLE pb_users")
+
+
+def clicked():
+    """The second message inside the first of a file, as protoc would make it."""
+    file = descriptor_pb2.FileDescriptorProto(name="click.proto", package="web", syntax="proto3")
+    file.dependency.append("google/protobuf/timestamp.proto")
+    outer = file.message_type.add(name="Outer")
+    outer.nested_type.add(name="Other")
+    message = outer.nested_type.add(name="Click")
+    message.field.add(
+        name="at",
+        number=9,
+        type="TYPE_MESSAGE",
+        type_name=".google.protobuf.Timestamp",
+        label="LABEL_OPTIONAL",
+    )
+    message.field.add(name="user", number=1, type="TYPE_STRING", label="LABEL_OPTIONAL")
+    message.field.add(name="tags", number=3, type="TYPE_STRING", label="LABEL_REPEATED")
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("web.Outer.Click"))
+
+
+def context(topic, field=MessageField.VALUE):
+    return SerializationContext(topic, field)
+
+
+def test_protobuf_of_confluents_clients_goes_in_and_ours_comes_out(messages):
+    client = SchemaRegistryClient({"url": f"{messages.url}/registry"})
+    click = clicked()
+    # the definition's own schema is there already, and this one is another
+    client.set_compatibility("pb_clicks-value", "NONE")
+    value = ProtobufSerializer(click, client)(click(user="u1", tags=["a"]), context("pb_clicks"))
+    assert value[5:8] == b"\x04\x00\x02"
+    messages.produce("pb_clicks", Outgoing(key=None, value=value))
+    messages.produce("pb_clicks", Outgoing(key=b"no schema", value=value))
+    messages.write("pb_clicks", {"user": "u1", "at": "2026-01-01T00:00:00Z", "tags": ["b"]})
+    messages.do("INSERT INTO pb_clicks VALUES ('u1', TIMESTAMP '2026-01-02 00:00:00', NULL)")
+    failed = messages.cli("produce", "pb_clicks", input='{"user": "u1", "tags": ["a", null]}\n')
+    assert "null inside of a list" in failed.failed("BAD_LINE")
+    last = "2026-01-02T00:00:00Z"
+    messages.wait_for_rows("SELECT * FROM pb_visits", [["u1", 3, last]])
+
+    keys = {r.key for r in messages.records("pb_clicks") if r.key not in (None, b"no schema")}
+    assert len(keys) == 1, "the same key from the gateway and from INSERT"
+    for field, wanted in (
+        (MessageField.KEY, {"user": "u1"}),
+        (MessageField.VALUE, {"user": "u1", "n": 3}),
+    ):
+        found = client.get_latest_version(f"pb_visits-{field}")
+        schema = Schema(SchemaType.PROTOBUF, found.schema.schema_str)
+        made = parse_protobuf(schema, {}.__getitem__).message_class()
+        read = ProtobufDeserializer(made, schema_registry_client=client)
+        record = messages.records("pb_visits")[-1]
+        data = record.key if field == MessageField.KEY else record.value
+        message = read(data, context("pb_visits", field))
+        assert {name: getattr(message, name) for name in wanted} == wanted
+    shown = messages.cli("consume", "pb_visits", "-o", "jsonl").ok().jsonl
+    assert json.loads(shown[-1]["key"]) == {"user": "u1"}
+    assert shown[-1]["value"]["n"] == 3
+
+    def causes():
+        listed = messages.cli("quarantine", "list", "--stream", "pb_clicks", "-o", "jsonl").ok()
+        return [entry["cause"] for entry in listed.jsonl]
+
+    eventually(lambda: any("the key: " in c for c in causes()), 60, what="the bad key")
+
+
+def test_rows_are_deleted_by_a_key_in_avro(messages):
+    messages.write("pb_users", {"name": "ann", "age": 7}, {"name": "bob", "age": 8})
+    messages.do("INSERT INTO pb_users VALUES ('cid', 9)")
+    messages.wait_for_rows("SELECT name FROM pb_users ORDER BY name", [["ann"], ["bob"], ["cid"]])
+    client = SchemaRegistryClient({"url": f"{messages.url}/registry"})
+    known = {
+        AvroDeserializer(client)(r.key, context("pb_users", MessageField.KEY))["name"]: r.key
+        for r in messages.records("pb_users")
+    }
+    latest = {"auto.register.schemas": False, "use.latest.version": True}
+    write = AvroSerializer(client, conf=latest)
+    key = write({"name": "cid"}, context("pb_users", MessageField.KEY))
+    assert key == known["cid"], "another writer that takes the latest version writes the same"
+    messages.produce("pb_users", Outgoing(key=key, value=None))
+    gone = {"records": [{"key": {"name": "bob"}, "value": None}]}
+    messages.http.post("/v1/streams/pb_users/records", json=gone)
+    assert messages.records("pb_users")[-1].key in known.values()
+    messages.wait_for_rows("SELECT * FROM pb_users", [["ann", 7]])
 
 
 def test_a_definition_registers_its_schema_and_breaks_no_rule(shop):

@@ -118,3 +118,43 @@ def test_refusals(parcels):
         "UNKNOWN_COLUMN", 3
     )
     assert len(held(parcels)) == 4
+
+
+REFUNDS = (
+    "CREATE OR REPLACE STREAM refunds (id BIGINT NOT NULL, mail STRING PII,"
+    " price INT CHECK (price > 0), EXPECT few (price < 100) ON VIOLATION drop) WITH (key = 'id')"
+)
+
+
+def test_what_breaks_a_rule_is_counted_and_comes_back_when_the_rule_was_wrong(shop):
+    shop.do(
+        REFUNDS,
+        "CREATE TABLE refund_sums AS SELECT id, mail, sum(price) AS total"
+        " FROM refunds GROUP BY id, mail",
+    )
+    prices = {1: 5, 2: -3, 3: 500}
+    values = [
+        b'{"id": %d, "mail": "m%d@x.org", "price": %d}' % (n, n, p) for n, p in prices.items()
+    ]
+    shop.produce("refunds", *(Outgoing(b"k", value) for value in values))
+    shop.wait_for_rows("SELECT * FROM refund_sums", [[1, "m1@x.org", 5]], 90)
+
+    def counts() -> dict[str, int]:
+        rules = shop.http.get("/v1/status").json()["rules"]
+        return {rule["name"]: rule["records"] for rule in rules if rule["object"] == "refunds"}
+
+    eventually(lambda: counts() == {"id_not_null": 0, "price_check": 1, "few": 1}, 60)
+    assert "rule price_check (price > 0) was broken by 1 record" in shop.cli("status").ok().err
+    [listed] = shop.cli("quarantine", "list", "--stream", "refunds", "-o", "jsonl").ok().jsonl
+    assert (listed["stage"], listed["value"]) == ("rule", '{"id":2,"mail":"***","price":-3}')
+    assert 'the rule "price_check" (price > 0)' in listed["cause"]
+    described = shop.sql("DESCRIBE refund_sums", "-o", "json").ok().json
+    assert [r["column"] for r in described if r["pii"]] == ["mail"]
+    shop.sql("INSERT INTO refunds VALUES (4, 'm', -4)").failed("RULE_BROKEN")
+    # the rule was wrong: it changes, nothing is computed again, and the record comes back
+    shop.do(REFUNDS.replace("price > 0", "price > -10"))
+    replayed = shop.cli("quarantine", "replay", "--stream", "refunds", "--cause", "price_check")
+    assert "1 replayed" in replayed.ok().err
+    shop.wait_for_rows("SELECT * FROM refund_sums", [[1, "m1@x.org", 5], [2, "m2@x.org", -3]])
+    assert counts() == {"id_not_null": 0, "price_check": 1, "few": 1}
+    shop.do("DROP STREAM refunds CASCADE")

@@ -53,6 +53,7 @@ class World:
 
     def judge(self, definition, before):
         self.judged.append(definition.name)
+        return ()
 
     def ends(self, topic):
         return {0: self.topics[topic], 1: 0}

@@ -80,7 +80,7 @@ def test_describe(gateway: Gateway, type_in: Type) -> None:
     assert out.splitlines() == [
         "name    kind    topic        state",
         "orders  stream  shop.orders",
-        "column    type    key",
+        "column    type    key  pii",
         "order_id  string  key",
         "amount    double",
         "CREATE STREAM orders ...",

@@ -68,3 +68,40 @@ def test_the_newest_changes_stay_out_of_the_base(counts: list[int], older: int) 
         at += count
     held = held_table.Held(nothing, nothing, tuple(pieces), None, 0, {0: at})
     assert held.older_end == {0: older}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "here", "made"),
+    [
+        ([10, 20], [True, True], "held here"),
+        ([10, 20], [True, False], "kept by Spark"),
+        ([2_000, 3_001], [True, True], "kept by Spark"),  # many small ones are not small
+    ],
+)
+def test_small_pieces_are_one_without_a_job(
+    monkeypatch: pytest.MonkeyPatch, sizes: list[int], here: list[bool], made: str
+) -> None:
+    monkeypatch.setattr(held_table, "joined", lambda some: "held here")
+    monkeypatch.setattr(held_table, "together", lambda pieces: None)
+    monkeypatch.setattr(held_table, "kept", lambda rows, count: "kept by Spark")
+    nothing: Any = None
+    first = held_table.Piece({0: 0}, {0: sizes[0]}, nothing, here[0])
+    second = held_table.Piece(first.end, {0: sum(sizes)}, nothing, here[1])
+    one = held_table.as_one([first, second], {0: 0})
+    assert (one.rows, one.here) == (made, made == "held here")
+    assert (one.start, one.end) == ({0: 0}, {0: sum(sizes)})
+
+
+def test_a_table_is_held_here_only_whole() -> None:
+    nothing: Any = None
+    few = held_table.Piece({0: 0}, {0: 5}, nothing, here=True)
+    many = held_table.Piece({0: 5}, {0: 5_000}, nothing)
+    small = held_table.Base("t", {0: 0}, nothing, 0, here=True)
+    large = held_table.Base("t", {0: 0}, nothing, 9_000, "folder")
+
+    def held(base: held_table.Base, *pieces: held_table.Piece) -> held_table.Held:
+        return held_table.Held(nothing, base, pieces, None, 0, pieces[-1].end)
+
+    assert held(small, few).here
+    assert not held(small, few, many).here
+    assert not held(large, few).here

@@ -41,7 +41,7 @@ def test_diagnosis_names_what_is_wrong(value: bytes, part: str) -> None:
 def test_a_bad_record_is_kept_with_its_headers(stream: Any, headers: Any) -> None:
     row = SimpleNamespace(
         topic="s", partition=1, offset=5, timestamp=datetime(2026, 1, 1, tzinfo=UTC),
-        key=None, value=b"bad", headers=headers, mistaken=None,
+        key=None, value=b"bad", headers=headers, mistaken=None, broken=None,
     )  # fmt: skip
     sent = _outgoing(row, stream, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     entry = read_quarantined(Record("q", 0, 9, sent.key, sent.value, 0, sent.headers))
@@ -54,7 +54,7 @@ def test_a_bad_record_is_kept_with_its_headers(stream: Any, headers: Any) -> Non
 def test_a_record_with_a_mistaken_time_says_so(stream: Any, value: bytes | None) -> None:
     row = SimpleNamespace(
         topic="s", partition=1, offset=5, timestamp=datetime(2026, 1, 1, tzinfo=UTC),
-        key=None, value=value, headers=None, mistaken="it is NULL",
+        key=None, value=value, headers=None, mistaken="it is NULL", broken=None,
     )  # fmt: skip
     sent = _outgoing(row, stream, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     entry = read_quarantined(Record("q", 0, 9, sent.key, sent.value, 0, sent.headers))

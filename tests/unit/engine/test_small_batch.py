@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
 
+import pyarrow as pa
+import pytest
+
+from mainstem.engine import small_batch
 from mainstem.engine.small_batch import Sizes, _by_partition
+from mainstem.log.task_writer import Rows, TaskResult
 
 MEGABYTE = 1_000_000
 
@@ -38,6 +45,52 @@ def test_a_batch_without_records_says_nothing_of_their_size() -> None:
     sizes.saw(0, 0)
     assert sizes.fit(0)
     assert not sizes.fit(1000)
+
+
+def test_as_many_rows_may_come_as_fit() -> None:
+    sizes = Sizes(MEGABYTE)
+    assert sizes.most == 16
+    sizes.saw(10, 10 * 100_000)
+    assert sizes.most == 167
+    sizes = Sizes(MEGABYTE)
+    sizes.saw(10, 0)
+    assert sizes.most == 5000
+
+
+class Batch:
+    """Stands for a DataFrame of so many rows."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def limit(self, most: int) -> Batch:
+        return Batch(min(most, self._count))
+
+    def toArrow(self) -> pa.Table:
+        return pa.table({"key": [b"k"] * self._count, "value": [b"v"] * self._count})
+
+
+def test_more_rows_than_may_come_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+
+    def write_task(_: Any, __: Any, pieces: Iterable[Rows]) -> TaskResult:
+        count = sum(len(some.values) for some in pieces)
+        written.append(count)
+        return TaskResult(count, skipped=False, reused=False)
+
+    monkeypatch.setattr(small_batch, "write_task", write_task)
+
+    def write(count: int, most: int | None) -> list[small_batch.Written] | None:
+        batch: Any = Batch(count)
+        connection: Any = SimpleNamespace(to_dict=dict)
+        task_write: Any = str
+        return small_batch.write_here(batch, ["all"], connection, task_write, most)
+
+    assert write(4, 3) is None
+    assert written == []
+    assert [w.rows for w in write(3, 3) or ()] == [3]
+    assert [w.rows for w in write(4, None) or ()] == [4]
+    assert written == [3, 4]
 
 
 def test_rows_go_to_the_task_of_their_partition_in_their_order() -> None:

@@ -16,6 +16,7 @@ from mainstem.definitions.model import Create
 from mainstem.definitions.parse import parse_one
 from mainstem.errors import MainstemError
 from mainstem.gateway.app import create_app
+from mainstem.gateway.contracts import all_rules
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.services import Services
 from mainstem.gateway.sql import Statements
@@ -32,8 +33,11 @@ def entry(sql: str) -> Entry:
 
 
 ENTRIES = [
-    entry("CREATE TABLE users (id BIGINT, name STRING, PRIMARY KEY (id))"),
-    entry("CREATE STREAM clicks (user STRING, at TIMESTAMP) WITH (key = 'user')"),
+    entry("CREATE TABLE users (id BIGINT, name STRING PII, PRIMARY KEY (id))"),
+    entry(
+        "CREATE STREAM clicks (user STRING NOT NULL ON VIOLATION drop, at TIMESTAMP,"
+        " EXPECT early (at < '2030-01-01') ON VIOLATION fail) WITH (key = 'user')"
+    ),
     entry("CREATE STREAM home AS SELECT * FROM clicks"),
     entry("CREATE STREAM talk FROM TOPICS '{city}.chat' (text STRING)"),
 ]
@@ -85,6 +89,13 @@ class Admin:
         return self.matching(definition.pattern)
 
 
+class Quarantine:
+    """Has counted some records of a stream."""
+
+    def broken(self, stream: str) -> dict[str, int]:
+        return {"user_not_null": 4} if stream == "clicks" else {}
+
+
 class Stub:
     """What the routes use of the services."""
 
@@ -94,11 +105,13 @@ class Stub:
         self.writer = Writer()
         self.codec = Codec(KnownSchemas(MemoryRegistry()))
         self.admin = Admin()
+        self.quarantine = Quarantine()
         self.entries: Catalog | None = Catalog({e.name.lower(): e for e in ENTRIES}, 5)
         progress = ViewProgress("users", "users", {0: 1}, {0: 4}, 3, 0, None)
         self.metrics = Metrics(
             lambda: {"home": {"state": "running", "lag_records": 7, "rows_in_total": 9}},
             lambda: [progress],
+            rules=lambda: all_rules(self.catalog(), self.quarantine.broken),
         )
         nothing = cast(Any, None)
         self.statements = Statements(
@@ -110,6 +123,7 @@ class Stub:
             admin=cast(Any, self.admin),
             pull=cast(Any, self.pull),
             statuses=lambda: {"home": {"state": "running", "lag_records": 7}},
+            broken=self.quarantine.broken,
             max_rows=10,
             timeout_seconds=1.0,
         )
@@ -268,7 +282,7 @@ def test_statements(client: TestClient) -> None:
     assert [row[0] for row in sql(client, "SHOW STREAMS")["rows"]] == ["clicks", "home", "talk"]
     assert sql(client, "SHOW FLOWS")["rows"][0][:2] == ["home", "running"]
     assert sql(client, "DESCRIBE users")["rows"] == [
-        ["id", "bigint", True], ["name", "string", False],
+        ["id", "bigint", True, False], ["name", "string", False, True],
     ]  # fmt: skip
     assert sql(client, "SELECT * FROM users")["rows"] == [[1]]
     assert sql(client, "SELECT * FROM users WHERE id = ?", [1])["rows"] == [[1]]
@@ -317,10 +331,28 @@ def test_a_wildcard_stream_tells_its_topics(client: TestClient) -> None:
     assert (document["topic"], document["wildcard"]) == ("{city}.chat", True)
     assert document["topics"] == ["nyc.chat", "rome.chat"]
     described = sql(client, "DESCRIBE talk")
-    assert described["rows"] == [["city", "string", False], ["text", "string", False]]
+    assert described["rows"] == [
+        ["city", "string", False, False],
+        ["text", "string", False, False],
+    ]
     assert described["note"] == "reads the topics {city}.chat; now: nyc.chat, rome.chat"
     assert "now: nyc.chat" in sql(client, "SHOW STREAMS")["note"]
     assert client.get("/v1/objects/clicks").json()["topics"] == ["clicks"]
+
+
+def test_rules_and_tags_are_shown(client: TestClient) -> None:
+    note = sql(client, "DESCRIBE clicks")["note"]
+    assert note.splitlines() == [
+        "rule user_not_null: `user` IS NOT NULL, else drop; broken by 4 records",
+        "rule early: at < '2030-01-01', else fail",
+    ]
+    [first, second] = client.get("/v1/objects/clicks").json()["rules"]
+    assert (first["on_violation"], first["records"]) == ("drop", 4)
+    assert (second["condition"], second["records"]) == ("at < '2030-01-01'", None)
+    columns = client.get("/v1/objects/users").json()["columns"]
+    assert [c["pii"] for c in columns] == [None, "users.name"]
+    labels = 'object="clicks",on_violation="drop",rule="user_not_null"'
+    assert f"mainstem_rule_broken_total{{{labels}}} 4.0" in client.get("/metrics").text
 
 
 def test_metrics(client: TestClient) -> None:

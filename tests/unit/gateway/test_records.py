@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.errors import MainstemError
 from mainstem.gateway.records import outgoing, read_body
 from mainstem.schemas.codec import Codec
@@ -138,3 +139,50 @@ def test_wrong_bodies(body: str) -> None:
 
 def test_numbers_are_read_as_decimals() -> None:
     assert read_body(b'{"records":[1.10]}') == [Decimal("1.10")]
+
+
+def test_keys_in_a_format() -> None:
+    users = replace(definition(Kind.TABLE, ("id", "name")), key_format=Format.AVRO)
+    body = {
+        "records": [
+            {"value": {"id": 7, "name": "a"}},
+            {"key": {"name": "a", "id": 7}},
+            {"key": {"id": 7, "name": "a"}, "value": {"id": 7, "name": "a", "ok": True}},
+        ]
+    }
+    records = outgoing(users, read_body(json.dumps(body).encode()), CODEC)
+    assert {r.key for r in records} == {b"\0\0\0\0\1\2\x0e\2\2a"}
+    plain = replace(definition(Kind.STREAM, ("name",)), key_format=Format.RAW)
+    body = {"records": [{"value": {"name": "a"}}, {"value": {}}, {"key": "b", "value": {}}]}
+    records = outgoing(plain, read_body(json.dumps(body).encode()), CODEC)
+    assert [r.key for r in records] == [b"a", None, b"b"]
+
+
+@pytest.mark.parametrize("key", [{"id": 7}, [7], {"id": "x", "name": "a"}, {"id": 7, "nam": "a"}])
+def test_a_key_that_does_not_fit_its_format(key: Any) -> None:
+    users = replace(definition(Kind.STREAM, ("id", "name")), key_format=Format.PROTOBUF)
+    body = json.dumps({"records": [{"key": key, "value": {"id": 7}}]}).encode()
+    with pytest.raises(MainstemError) as raised:
+        outgoing(users, read_body(body), CODEC)
+    assert (raised.value.code, raised.value.params["path"][:3]) == ("INVALID_RECORD", "key")
+
+
+def test_protobuf_has_no_null_inside_of_a_list() -> None:
+    columns = (Column("tags", "array<int>"),)
+    made = replace(definition(), columns=columns, format=Format.PROTOBUF)
+    with pytest.raises(MainstemError) as raised:
+        outgoing(made, read_body(b'{"records":[{"value":{"tags":[1,null]}}]}'), CODEC)
+    assert raised.value.params["path"] == "value.tags"
+
+
+def test_the_same_key_is_the_same_json() -> None:
+    keys = {
+        record.key
+        for at in ("2026-01-01T01:00:00+01:00", "2026-01-01T00:00:00Z")
+        for record in write(
+            json.dumps({"records": [{"value": {"at": at, "name": "ä\x1f"}}]}),
+            Kind.TABLE,
+            ("at", "name"),
+        )
+    }
+    assert keys == {'{"at":"2026-01-01T00:00:00.000000Z","name":"ä\\u001F"}'.encode()}

@@ -54,25 +54,23 @@ def schemas(registry: Registry) -> DefinedSchemas:
     return DefinedSchemas(registry)
 
 
-@pytest.mark.parametrize("format", ["avro", "json_schema"])
+@pytest.mark.parametrize("format", ["avro", "json_schema", "protobuf"])
 def test_a_new_object_brings_a_new_subject(
     schemas: DefinedSchemas, registry: Registry, format: str
 ) -> None:
     definition = orders(format=format)
-    step = schemas.judge(definition, None)
-    assert step is not None
+    [step] = schemas.judge(definition, None)
     assert (step.subject, step.level, step.version) == ("orders-value", "BACKWARD", None)
-    schemas.register(definition)
+    schemas.register(definition, "orders-value")
     assert registry.latest("orders-value").schema == own_schema(definition)
-    assert schemas.judge(definition, None) is None, "it is registered"
+    assert schemas.judge(definition, None) == (), "it is registered"
 
 
-@pytest.mark.parametrize("format", ["avro", "json_schema"])
+@pytest.mark.parametrize("format", ["avro", "json_schema", "protobuf"])
 def test_a_compatible_change_is_told_in_fields(schemas: DefinedSchemas, format: str) -> None:
     before = orders(format=format)
-    schemas.register(before)
-    step = schemas.judge(orders("id INT,\n  amount DOUBLE,\n  note STRING", format), before)
-    assert step is not None
+    schemas.register(before, "orders-value")
+    [step] = schemas.judge(orders("id INT,\n  amount DOUBLE,\n  note STRING", format), before)
     assert (step.version, step.breaks) == (1, ())
     assert any(line.startswith("+") and "note" in line for line in step.changes)
 
@@ -81,10 +79,9 @@ def test_an_incompatible_change_is_told_at_its_column_and_not_applied(
     schemas: DefinedSchemas,
 ) -> None:
     before = orders()
-    schemas.register(before)
+    schemas.register(before, "orders-value")
     changed = orders("id INT,\n  amount STRING")
-    step = schemas.judge(changed, before)
-    assert step is not None
+    [step] = schemas.judge(changed, before)
     [found] = step.breaks
     assert str(found.location) == "pipeline/o.sql:3:3"
     assert found.problem.startswith("version 1, BACKWARD: orders.amount")
@@ -101,13 +98,11 @@ def test_an_incompatible_change_is_told_at_its_column_and_not_applied(
 
 def test_the_rule_of_the_subject_decides(schemas: DefinedSchemas, registry: Registry) -> None:
     before, changed = orders(), orders("id INT")
-    schemas.register(before)
-    step = schemas.judge(changed, before)
-    assert step is not None
+    schemas.register(before, "orders-value")
+    [step] = schemas.judge(changed, before)
     assert step.breaks == ()
     registry.set_config("orders-value", {"compatibilityLevel": "NONE"})
-    step = schemas.judge(orders("id STRING"), before)
-    assert step is not None
+    [step] = schemas.judge(orders("id STRING"), before)
     assert (step.level, step.breaks) == ("NONE", ())
 
 
@@ -116,18 +111,17 @@ def test_back_to_an_earlier_version_is_no_change(
 ) -> None:
     registry.set_config("orders-value", {"compatibilityLevel": "FORWARD"})
     first, second = orders("id INT"), orders()
-    schemas.register(first)
-    schemas.register(second)
-    assert schemas.judge(first, second) is None
+    schemas.register(first, "orders-value")
+    schemas.register(second, "orders-value")
+    assert schemas.judge(first, second) == ()
 
 
 def test_who_only_reads_registers_nothing_but_has_to_fit(
     schemas: DefinedSchemas, registry: Registry
 ) -> None:
     registry.register("orders-value", record(field("id", "int"), field("amount", "double")))
-    assert schemas.judge(orders("id BIGINT"), None) is None
-    step = schemas.judge(orders("id BIGINT,\n  amount INT"), None)
-    assert step is not None
+    assert schemas.judge(orders("id BIGINT"), None) == ()
+    [step] = schemas.judge(orders("id BIGINT,\n  amount INT"), None)
     [found] = step.breaks
     assert (str(found.location), "no int" in found.problem) == ("pipeline/o.sql:3:3", True)
 
@@ -135,11 +129,22 @@ def test_who_only_reads_registers_nothing_but_has_to_fit(
 def test_the_place_of_a_column_in_a_query(schemas: DefinedSchemas) -> None:
     sql = "CREATE TABLE t WITH (format = 'avro') AS\nSELECT id, count(*) AS n FROM s GROUP BY id"
     before = resolve(defined(sql), (Column("id", "int"), Column("n", "bigint")))
-    schemas.register(before)
+    schemas.register(before, "t-value")
     changed = resolve(defined(sql), (Column("id", "int"), Column("n", "string")))
-    step = schemas.judge(changed, before)
-    assert step is not None
+    [step] = schemas.judge(changed, before)
     assert str(step.breaks[0].location) == "pipeline/o.sql:2:24"
+
+
+def test_keys_have_schemas_too(schemas: DefinedSchemas, registry: Registry) -> None:
+    sql = "CREATE STREAM o (id {}, n INT) WITH (key = 'id', key_format = 'avro', format = 'avro')"
+    before = defined(sql.format("INT"))
+    steps = schemas.judge(before, None)
+    assert [(step.name, step.subject) for step in steps] == [("o", "o-value"), ("o", "o-key")]
+    for step in steps:
+        schemas.register(before, step.subject)
+    assert registry.versions("o-key") == registry.versions("o-value") == [1]
+    broken = schemas.judge(defined(sql.format("STRING")), before)
+    assert [str(step.breaks[0].location) for step in broken] == ["pipeline/o.sql:1:18"] * 2
 
 
 @pytest.mark.parametrize(
@@ -152,7 +157,7 @@ def test_the_place_of_a_column_in_a_query(schemas: DefinedSchemas) -> None:
     ],
 )
 def test_not_all_have_a_schema(schemas: DefinedSchemas, sql: str) -> None:
-    assert schemas.judge(defined(sql), None) is None
+    assert schemas.judge(defined(sql), None) == ()
 
 
 def test_a_registry_that_does_not_answer_is_said() -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 
+from mainstem.catalog.personal import personal
 from mainstem.definitions.model import Drop
 from mainstem.gateway.changes import plan_text, unknown
 from mainstem.gateway.objects import shown
@@ -20,11 +21,14 @@ At = Annotated[Services, Depends(services)]
 @router.get("/v1/objects")
 def objects(at: At) -> dict[str, Any]:
     """All streams and tables, by name."""
-    statuses = flow_statuses(at)
-    entries = sorted(at.catalog().entries.items())
+    statuses, catalog = flow_statuses(at), at.catalog()
+    tagged, broken = personal(catalog), at.quarantine.broken
     return {
-        "revision": at.catalog().revision,
-        "objects": [shown(entry, statuses.get(entry.name)) for _, entry in entries],
+        "revision": catalog.revision,
+        "objects": [
+            shown(entry, statuses.get(entry.name), tagged.get(name, {}), broken)
+            for name, entry in sorted(catalog.entries.items())
+        ],
     }
 
 
@@ -37,7 +41,9 @@ def one(at: At, name: str) -> dict[str, Any]:
         raise unknown(catalog, name)
     pattern = entry.definition.pattern
     topics = [entry.definition.topic] if pattern is None else at.admin.matching(pattern)
-    return {**shown(entry, flow_statuses(at).get(entry.name)), "topics": topics}
+    tagged = personal(catalog).get(entry.name.lower(), {})
+    status = flow_statuses(at).get(entry.name)
+    return {**shown(entry, status, tagged, at.quarantine.broken), "topics": topics}
 
 
 @router.delete("/v1/objects/{name}")
