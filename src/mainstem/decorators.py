@@ -30,12 +30,17 @@ class PipelineOptions(TypedDict, total=False):
     latency: Literal["realtime", "normal"]
     trigger: str
     start: Literal["earliest", "latest"]
+    format: str
+    delimiter: str
+    key_format: str
+    subject_strategy: Literal["topic_name", "record_name", "topic_record_name"]
     comment: str
 
 
 class StreamOptions(PipelineOptions, total=False):
     """What `@stream` takes."""
 
+    record: str
     event_time: str
     watermark: str
     max_ahead: str

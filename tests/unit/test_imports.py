@@ -26,6 +26,7 @@ BESIDE = {"local": {"log"}, "testing": {*ORDER, "local"}}
 ALSO = {
     "cli": {"local", "testing"},
     "engine.__main__": {"local.endpoints"},
+    "engine.class_archive": {"local"},  # a program of its own
     "gateway.__main__": {"local.endpoints"},
 }
 # modules at the top, each of which may import those before it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -28,6 +28,7 @@ from mainstem.catalog.plan import (
     topic_need,
 )
 from mainstem.catalog.schemas import Schemas, schema_steps
+from mainstem.catalog.shared import check_rebuild, check_topics
 from mainstem.definitions.flow import check_flow, flow_kind
 from mainstem.definitions.following import check_follows, follows, only_added
 from mainstem.definitions.model import Definition, FlowKind, FunctionDefinition, Kind, Query
@@ -108,11 +109,12 @@ def build_plan(
         staying = {n: renewed(d, known) for n, d in staying.items() if n not in wanted}
     order(wanted.values(), staying)
     everything = order({**staying, **wanted}.values(), {})
-    _check_topics(everything)
-    planner = _Planner(catalog, analyser, facts, origin, schemas)
+    check_topics(everything)
+    topics = {definition.topic for definition in everything}
+    planner = _Planner(catalog, analyser, facts, origin, topics, schemas)
     for definition in everything:
         planner.place(definition, given=definition.name.lower() in wanted)
-    drops = drop_steps(catalog, gone, facts, "no longer in the project")
+    drops = drop_steps(catalog, gone, facts, "no longer in the project", topics)
     registered = () if schemas is None else schema_steps(planner.steps, schemas)
     steps = (*planner.drops, *planner.steps, *drops)
     return Plan(catalog.revision, steps, target, changes, registered)
@@ -126,8 +128,10 @@ def follow_plan(
     And all behind them that take all their columns. Columns are added, and nothing else: a step
     that would begin anew is an error, since nobody has asked for it.
     """
-    planner = _Planner(catalog, analyser, facts, Origin.PROJECT, schemas, follow=True)
-    for definition in order(_all(catalog).values(), {}):
+    everything = order(_all(catalog).values(), {})
+    topics = {definition.topic for definition in everything}
+    planner = _Planner(catalog, analyser, facts, Origin.PROJECT, topics, schemas, follow=True)
+    for definition in everything:
         planner.place(definition, given=False)
     if planner.restarted:
         raise MainstemError("COLUMNS_NOT_ADDED", names=", ".join(sorted(planner.restarted)))
@@ -150,18 +154,22 @@ def drop_plan(
                 gone.add(dependent.name.lower())
                 waiting.append(dependent.name)
     _check_dependents(catalog, gone, set(catalog.entries) - gone)
-    return Plan(catalog.revision, drop_steps(catalog, gone, facts, "DROP"), target)
+    topics = {e.definition.topic for n, e in catalog.entries.items() if n not in gone}
+    return Plan(catalog.revision, drop_steps(catalog, gone, facts, "DROP", topics), target)
 
 
 def drop_steps(
-    catalog: Catalog, gone: Iterable[str], facts: LogFacts, why: str
+    catalog: Catalog, gone: Iterable[str], facts: LogFacts, why: str, kept: Collection[str]
 ) -> tuple[Step, ...]:
-    """A drop for each name, dependents first."""
+    """A drop for each name, dependents first; `kept` are the topics that others have."""
     going = order((catalog.entries[name].definition for name in sorted(gone)), _all(catalog))
-    return tuple(_drop(catalog.entries[d.name.lower()], why, facts) for d in reversed(going))
+    entries = (catalog.entries[definition.name.lower()] for definition in reversed(going))
+    return tuple(_drop(entry, why, facts, kept) for entry in entries)
 
 
-def _drop(entry: Entry, why: str, facts: LogFacts) -> DropObject:
+def _drop(entry: Entry, why: str, facts: LogFacts, kept: Collection[str]) -> DropObject:
+    if entry.definition.topic in kept:
+        entry = replace(entry, owns_topic=False)
     lost = facts.records(entry.definition.topic) if entry.owns_topic else 0
     return DropObject(entry, why, lost or 0)
 
@@ -181,20 +189,6 @@ def _check_dependents(catalog: Catalog, gone: set[str], keeping: set[str]) -> No
             )
 
 
-def _check_topics(definitions: Iterable[Definition]) -> None:
-    owners: dict[str, Definition] = {}
-    for definition in definitions:
-        other = owners.setdefault(definition.topic, definition)
-        if other is not definition:
-            raise MainstemError(
-                "TOPIC_TAKEN",
-                location=definition.location,
-                topic=definition.topic,
-                name=definition.name,
-                other=other.name,
-            )
-
-
 class _Planner:
     """Goes through the definitions, inputs first, and collects steps."""
 
@@ -204,6 +198,7 @@ class _Planner:
         analyser: Analyser,
         facts: LogFacts,
         origin: Origin,
+        topics: Collection[str],
         schemas: Schemas | None,
         *,
         follow: bool = False,
@@ -211,6 +206,7 @@ class _Planner:
         self.schemas = schemas
         self.follow = follow
         self.catalog = catalog
+        self.topics = topics
         self.analyser = analyser
         self.facts = facts
         self.origin = origin
@@ -228,7 +224,8 @@ class _Planner:
         if before is None:
             self._create(definition, inputs, self.catalog.revision + 1)
         elif before.definition.topic != definition.topic:
-            self.drops.append(_drop(before, f"its topic changes to {definition.topic}", self.facts))
+            why = f"its topic changes to {definition.topic}"
+            self.drops.append(_drop(before, why, self.facts, self.topics))
             self.restarted.add(name)
             generation = max(before.generation, self.catalog.revision) + 1
             self._create(definition, inputs, generation)
@@ -296,11 +293,20 @@ class _Planner:
             print_,
             generation=generation,
             origin=self.origin,
-            # An empty topic of a derived object is what an interrupted apply left behind.
-            owns_topic=definition.pattern is None and (definition.derived or not exists),
+            owns_topic=definition.pattern is None and (not exists or self._is_ours(definition)),
         )
         topic = topic_need(entry) if entry.owns_topic else None
         self.steps.append(CreateObject(entry, topic, self._replay(definition, inputs)))
+
+    def _is_ours(self, definition: Definition) -> bool:
+        """True when a topic that exists was made by us: for this object, or for one beside it."""
+        beside = [
+            e for e in self.catalog.entries.values() if e.definition.topic == definition.topic
+        ]
+        if definition.record is not None and beside:
+            return any(entry.owns_topic for entry in beside)
+        # an empty topic of a derived object is what an interrupted apply left behind
+        return definition.derived and not self.facts.records(definition.topic)
 
     def _compare(
         self, before: Entry, definition: Definition, inputs: Sequence[Definition], given: bool
@@ -347,6 +353,7 @@ class _Planner:
             origin=self.origin if given else before.origin,
         )
         if restarted or self._must_rebuild(old, definition, inputs):
+            check_rebuild(definition, "; ".join(why))
             self.restarted.add(name)
             generation = before.newest_generation + 1
             entry = replace(
@@ -412,7 +419,12 @@ class _Planner:
         return [entry.definition for name in names if (entry := self.catalog.get(name))]
 
     def _check_foreign_records(self, definition: Definition) -> None:
-        """A flow has its topic for itself: it may not mix with, nor empty, what others wrote."""
+        """A flow has its topic for itself: it may not mix with, nor empty, what others wrote.
+
+        Records with a name of their own do not mix, and are never emptied.
+        """
+        if definition.record is not None:
+            return
         if definition.derived and self.facts.records(definition.topic):
             raise self._mismatch(definition, "records of another writer", "a topic of its own")
 
@@ -464,4 +476,5 @@ def _shape(definition: Definition) -> tuple[object, ...]:
 
 
 def _format(definition: Definition) -> tuple[object, ...]:
-    return definition.format, definition.delimiter, definition.key_format
+    kinds = definition.format, definition.key_format
+    return *kinds, definition.delimiter, definition.record

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mainstem.definitions.following import noticed
-from mainstem.definitions.model import Definition, Format, FunctionDefinition
+from mainstem.definitions.model import Definition, Format, FunctionDefinition, SubjectStrategy
 
 
 def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
@@ -72,6 +72,10 @@ def _format_parts(definition: Definition) -> dict[str, Any]:
         parts["format"] = [definition.format, definition.delimiter]
     if definition.key_format is not None:
         parts["key format"] = definition.key_format
+    if definition.record is not None:
+        parts["record"] = definition.record
+    if definition.subject_strategy is not SubjectStrategy.TOPIC_NAME:
+        parts["subject strategy"] = definition.subject_strategy
     return parts
 
 

@@ -138,6 +138,11 @@ class Client:
         """One stream or table."""
         return self._call("GET", f"/v1/objects/{quote(name, safe='')}")
 
+    def asyncapi(self, form: str, version: str) -> str:
+        """The AsyncAPI document as `json` or `yaml`."""
+        params = {"format": form, "version": version}
+        return self._response("GET", "/v1/asyncapi", params=params).text
+
     def drop(self, name: str, *, cascade: bool) -> dict[str, Any]:
         """Drop an object, with CASCADE also all that depend on it."""
         path = f"/v1/objects/{quote(name, safe='')}"
@@ -270,13 +275,17 @@ class Client:
         except httpx2.TransportError as error:
             raise self._silence(error) from None
 
-    def _call(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+    def _response(self, method: str, path: str, **request: Any) -> httpx2.Response:
         try:
             response = self._http.request(method, path, **request)
         except httpx2.TransportError as error:
             raise self._silence(error) from None
         if response.status_code >= 400:
             raise self._refusal(response)
+        return response
+
+    def _call(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+        response = self._response(method, path, **request)
         if response.status_code == 204:
             return {}
         try:

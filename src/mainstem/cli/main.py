@@ -11,6 +11,7 @@ import typer
 
 from mainstem import __version__
 from mainstem.cli import (
+    asyncapi,
     backfill,
     objects,
     pipeline,
@@ -74,7 +75,19 @@ def root(
         typer.echo(context.get_help())
 
 
-for noun in (project, stack, pipeline, objects, backfill, sql, records, topics, schema, quarantine):
+for noun in (
+    project,
+    stack,
+    pipeline,
+    objects,
+    backfill,
+    sql,
+    records,
+    topics,
+    schema,
+    asyncapi,
+    quarantine,
+):
     app.add_typer(noun.app)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mainstem.cli import schema_check, schema_derive, schema_diff
+from mainstem.cli import schema_check, schema_derive, schema_diff, schema_from_sql
 from mainstem.cli.command import command, help_text
 from mainstem.cli.context import Session
 from mainstem.cli.output import Format, read_json, to_json, write, write_pairs
@@ -222,5 +222,5 @@ def _readable(one: Registered) -> str:
         return text
 
 
-for part in (schema_check, schema_diff, schema_derive):
+for part in (schema_check, schema_diff, schema_derive, schema_from_sql):
     schema.add_typer(part.app)

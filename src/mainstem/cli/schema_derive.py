@@ -13,7 +13,7 @@ import typer
 
 from mainstem.cli.command import command
 from mainstem.cli.context import Session
-from mainstem.cli.output import read_json, to_json
+from mainstem.cli.schema_from_sql import show_schema
 from mainstem.cli.schema_options import Type
 from mainstem.errors import MainstemError
 
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from mainstem.schemas.parse import Parsed
 
 app = typer.Typer()
+Record = Annotated[
+    str | None,
+    typer.Option(
+        "--record", metavar="NAME", help="The records of that name; of Protobuf, else the first."
+    ),
+]
 _NOT_SPACE = re.compile(r"[^ \t\r\n]")
 
 
@@ -30,13 +36,16 @@ _NOT_SPACE = re.compile(r"[^ \t\r\n]")
     examples=(
         "mainstem schema infer clicks.jsonl > schemas/clicks-value.avsc",
         "mainstem schema infer clicks.jsonl --type json > schemas/clicks-value.json",
+        "mainstem schema infer clicks.jsonl --type protobuf > schemas/clicks-value.proto",
         "mainstem consume clicks -n 1000 --format '%v\\n' | mainstem schema infer - --name Click",
     ),
 )
 def infer(
     session: Session,
     file: Annotated[str, typer.Argument(metavar="FILE", help="JSON objects; - reads stdin.")],
-    kind: Annotated[str, typer.Option("--type", metavar="TYPE", help="avro or json.")] = "avro",
+    kind: Annotated[
+        str, typer.Option("--type", metavar="TYPE", help="avro, json or protobuf.")
+    ] = "avro",
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Of the record; else the file's.")
     ] = None,
@@ -52,7 +61,7 @@ def infer(
     given = type_of(file, kind)
     plain = "Record" if file == STDIN else Path(file).stem
     found = inferred(_samples(read_text(file), file), given, name or plain)
-    typer.echo(to_json(read_json(found.text), indent=2))
+    show_schema(found)
 
 
 @command(
@@ -63,6 +72,7 @@ def infer(
         "mainstem schema to-sql clicks-value              from the registry",
         "mainstem schema to-sql clicks-value >> pipeline/streams.sql",
         "mainstem schema to-sql click.avsc --topic clicks",
+        "mainstem schema to-sql shop.OrderPaid --topic orders   named after the record",
     ),
 )
 def to_sql(
@@ -73,18 +83,26 @@ def to_sql(
     topic: Annotated[
         str | None, typer.Option("--topic", metavar="TOPIC", help="Else as the subject says.")
     ] = None,
+    record: Record = None,
     kind: Type = None,
 ) -> None:
     """Print the CREATE STREAM that reads records of a schema.
 
-    What no column type can hold is left out, and said: in comments, and on stderr.
+    What no column type can hold is left out, and said: in comments, and on stderr. With --record,
+    or when the subject is named after its record, the stream has the records of that name only.
     """
     from mainstem.cli.schema_files import subject_of
     from mainstem.cli.schema_users import topic_of
+    from mainstem.schemas.record_names import named_after
     from mainstem.schemas.to_sql import to_sql as statement
 
-    subject = subject_of(what) if Path(what).is_file() else what
-    text = statement(_parsed_at(session, what, kind), topic or topic_of(subject) or subject)
+    in_file = Path(what).is_file()
+    subject = subject_of(what) if in_file else what
+    topic = topic or topic_of(subject) or subject
+    parsed = _parsed_at(session, what, kind)
+    # a file may be called like anything
+    found, strategy = named_after(parsed, "" if in_file else subject, topic)
+    text = statement(parsed, topic, record or found, strategy)
     typer.echo(text)
     for line in text.splitlines():
         if line.startswith("-- "):
@@ -105,12 +123,13 @@ def to_python(
     what: Annotated[
         str, typer.Argument(metavar="SUBJECT|FILE", help="A subject, or a schema's file.")
     ],
+    record: Record = None,
     kind: Type = None,
 ) -> None:
-    """Print typed Python classes (pydantic) for the records of a schema, Avro or JSON."""
+    """Print typed Python classes (pydantic) for the records of a schema."""
     from mainstem.schemas.to_python import to_python as module
 
-    typer.echo(module(_parsed_at(session, what, kind), Path(what).name), nl=False)
+    typer.echo(module(_parsed_at(session, what, kind), Path(what).name, record), nl=False)
 
 
 def _parsed_at(session: Session, what: str, kind: str | None) -> Parsed:

@@ -11,10 +11,27 @@ from mainstem.vocabulary import Column
 _NESTED = ("array<", "map<", "struct<")
 _SHORT_NUMBERS = re.compile(r"\b(tinyint|smallint)\b")
 _MAP_KEY = re.compile(r"map<(?!string,)")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 _NOT_IN_A_KEY = re.compile(r"\b(?:float|double|map|variant)\b")
 _PROTOBUF_KEY = re.compile(r"map<(?!(?:string|int|bigint|boolean),)")
 _LIST_IN_LIST = re.compile(r"(?:array<|map<\w+,)(?:array|map)<")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def record_name(definition: Definition) -> str:
+    """The name that a definition's own records have in their schema."""
+    if definition.record is not None:
+        return definition.record
+    if definition.format is Format.JSON_SCHEMA:
+        return definition.name  # a title may be any text
+    return plain_name(definition.name)
+
+
+def plain_name(name: str) -> str:
+    """A name in the letters that Avro and Protobuf have."""
+    plain = _NOT_IN_A_NAME.sub("_", name)
+    # a message cannot be called like the package of the files that it imports
+    return f"_{plain}" if plain[:1].isdigit() or plain in ("", "google") else plain
 
 
 def check_format(definition: Definition) -> None:

@@ -47,6 +47,17 @@ class Format(StrEnum):
         return self in (Format.AVRO, Format.JSON_SCHEMA, Format.PROTOBUF)
 
 
+class SubjectStrategy(StrEnum):
+    """Under which subject of the registry the schemas of a topic's records are."""
+
+    TOPIC_NAME = "topic_name"
+    """`<topic>-value`: one for all records of a topic."""
+    RECORD_NAME = "record_name"
+    """The record's own name, in whichever topic it is."""
+    TOPIC_RECORD_NAME = "topic_record_name"
+    """`<topic>-<name of the record>`."""
+
+
 class FlowKind(StrEnum):
     """How a derived object comes about, told by what its query reads."""
 
@@ -258,6 +269,10 @@ class Definition:
     format: Format = Format.JSON
     delimiter: str | None = None
     """Between the columns of a CSV value; None: a comma."""
+    record: str | None = None
+    """The name that its records have in their schema: of a topic with records of several names,
+    only these are its own. None: all records of the topic."""
+    subject_strategy: SubjectStrategy = SubjectStrategy.TOPIC_NAME
     key_format: Format | None = None
     """How a record's key holds the key's columns; None: as a text, or JSON where that will not do.
     """
@@ -348,6 +363,8 @@ class Definition:
             key=(),
             format=self.key_format,
             delimiter=None,
+            record=None,
+            subject_strategy=SubjectStrategy.TOPIC_NAME,
             key_format=None,
             of_keys=True,
             follows=False,

@@ -8,7 +8,7 @@ from typing import Any
 
 from mainstem.definitions.cursor import Cursor
 from mainstem.definitions.lexer import Source, T
-from mainstem.definitions.model import Format, Kind, Lane
+from mainstem.definitions.model import Format, Kind, Lane, SubjectStrategy
 from mainstem.definitions.names import plain_topic
 from mainstem.errors import did_you_mean
 from mainstem.vocabulary import INTERNAL_PREFIX
@@ -23,11 +23,13 @@ _UNITS = {
 _SHORT = {"ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "d": "day"}
 _INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([A-Za-z]+)\s*")
 
+_RECORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _NO_DELIMITER = "\"'\\\r\n\0 .-+:"
 """Quotes, ends of lines, and what numbers and times are written with."""
-_DECLARED = {"format", "delimiter", "key", "key_format", "comment"}
+_DECLARED = {"format", "delimiter", "key", "key_format", "comment", "subject_strategy"}
 _NO_KEY_FORMATS = (Format.CSV,)
 _TOPIC = {"topic", "partitions", "retention"}
+_STREAM = {"record"}
 _TIMES = {"event_time", "watermark", "max_ahead", "max_behind", "idle_timeout"}
 _FLOW = {"latency", "trigger", "start"}
 _DERIVED_STREAM = {"deduplicate", "within"}
@@ -39,7 +41,7 @@ def known_options(kind: Kind, derived: bool, *, wildcard: bool = False) -> tuple
     if not wildcard:  # which has no topic of its own
         known |= _TOPIC
     if kind is Kind.STREAM:
-        known |= _TIMES
+        known |= _STREAM | _TIMES
     if derived:
         known |= _FLOW
     if derived and kind is Kind.STREAM:
@@ -118,6 +120,7 @@ def settings(
         advice = "Add format = 'csv', or leave it out."
         problem = "there are no columns with something between them"
         raise invalid(source, "delimiter", options["delimiter"], problem, advice)
+    _check_record(source, options, fields)
     if "within" in fields and "deduplicate" not in fields:
         advice = "Add deduplicate = '...' with the columns that make a record the same."
         problem = "there is nothing to be deduplicated"
@@ -172,8 +175,32 @@ def _field(source: Source, name: str, option: Option) -> dict[str, Any]:
             if value.lower() not in ("earliest", "latest"):
                 raise invalid(source, name, option, "it is neither 'earliest' nor 'latest'")
             return {name: value.lower()}
+        case "subject_strategy":
+            strategies = [strategy.value for strategy in SubjectStrategy]
+            if value.lower() not in strategies:
+                problem = f"it is not known{did_you_mean(value, strategies)}"
+                advice = f"Use one of {', '.join(strategies)}."
+                raise invalid(source, name, option, problem, advice)
+            return {name: SubjectStrategy(value.lower())}
         case _:
             return {name: value}
+
+
+def _check_record(source: Source, options: dict[str, Option], fields: dict[str, Any]) -> None:
+    """A record has a name where a schema of the registry gives it one."""
+    format_ = fields.get("format", Format.JSON)
+    for name in ("record", "subject_strategy"):
+        if name in fields and not format_.registered:
+            known = ", ".join(f.value for f in Format if f.registered)
+            problem = f"records of the format {format_} have no schema with a name"
+            raise invalid(source, name, options[name], problem, f"Use one of the formats {known}.")
+    record = fields.get("record")
+    if record is None:
+        return
+    plain = _RECORD.fullmatch(record) is not None
+    if not (plain or (format_ is Format.JSON_SCHEMA and record.strip() and record.isprintable())):
+        advice = "Write it as its schema has it, such as 'com.shop.OrderPlaced'."
+        raise invalid(source, "record", options["record"], "it is no name of a record", advice)
 
 
 def _format(source: Source, name: str, option: Option, known: list[Format]) -> Format:

@@ -55,16 +55,11 @@ def read_rule(cursor: Cursor, rules: list[Rule]) -> None:
 
 def read_column_rule(cursor: Cursor, rules: list[Rule], column: Token) -> bool:
     """Step over the rule behind a column, if one comes next."""
-    named = cursor.at("CONSTRAINT")
-    ahead = 2 if named else 0
-    kind = cursor.peek(ahead).upper
-    if kind == "CHECK" or (kind == "NOT" and cursor.peek(ahead + 1).upper == "NULL"):
-        name = None
-        if named:
-            cursor.take()
-            name = cursor.take_name("a name")
-    else:
+    ahead = 2 if cursor.at("CONSTRAINT") else 0
+    word, after = cursor.peek(ahead).upper, cursor.peek(ahead + 1).upper
+    if word != "CHECK" and (word, after) != ("NOT", "NULL"):
         return False
+    name = cursor.take_name("a name") if cursor.accept("CONSTRAINT") else None
     if cursor.accept("CHECK"):
         _add(cursor, rules, name, f"{column.name}_check", _condition(cursor))
         return True

@@ -11,15 +11,14 @@ import fcntl
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from mainstem.config import SparkSettings
 from mainstem.engine.session import open_session
+from mainstem.engine.warm_up import warm_up
 from mainstem.local.class_archive import class_archive, failed_mark, to_be_made
 from mainstem.local.jars import SparkJars, spark_jars
 from mainstem.local.java import find_java, home_for_spark
@@ -67,19 +66,6 @@ def _write(part: Path, artifacts: SparkJars, folder: Path) -> bool:
     java = gateway.proc  # type: ignore[union-attr]
     java.stdin.close()
     return java.wait() == 0 and part.exists()
-
-
-def warm_up(spark: SparkSession) -> None:
-    """Loads what the first batch of the first flow would otherwise wait for."""
-
-    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch({"rows": [sum(b.num_rows for b in batches)]})
-
-    rows = spark.range(0, 1000, 1, 2).selectExpr(
-        "from_json(to_json(struct(id)), 'id BIGINT').id AS id", "CAST(id AS STRING) AS text"
-    )
-    rows.mapInArrow(count, "rows long").collect()
-    rows.groupBy("text").count().collect()
 
 
 def _stream(spark: SparkSession, folder: Path) -> None:

@@ -23,6 +23,7 @@ from mainstem.engine.encode import row_id
 from mainstem.engine.few_rows import as_rows, few_records
 from mainstem.engine.formats import Formats, Versions
 from mainstem.engine.keys import CORRUPT_KEY, key_field, key_text, with_keys
+from mainstem.engine.own_records import named_records, own_records
 from mainstem.engine.rules import broken, has, is_dropped, refusal
 from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
 from mainstem.engine.values import CORRUPT, ROW, corrupt_of, row_of, schema_of
@@ -220,17 +221,19 @@ def read_bad(
     formats: Formats,
     start: Mapping[str, Offsets],
     end: Mapping[str, Offsets],
+    *,
+    named: bool | None = None,
 ) -> DataFrame:
     """The bad records between two positions, whole, with where and when they came from.
 
     Those that are only dropped are not among them. Both positions name all partitions of the same
-    topics.
+    topics. `named`: see `bad_records`.
     """
     where = _named(definition, end)
     raw = _load_range(
         spark, where, connection, ("_headers",), _offsets_text(start), _offsets_text(end)
     )
-    bad = bad_records(raw, definition, formats)
+    bad = bad_records(raw, definition, formats, named=named)
     return bad.filter(F.col("broken").isNull() | ~is_dropped(definition, F.col("broken")))
 
 
@@ -253,13 +256,19 @@ def read_dropped(
     return rules.groupBy("rule").agg(F.count("*").alias("records"))
 
 
-def bad_records(raw: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
+def bad_records(
+    raw: DataFrame, definition: Definition, formats: Formats, *, named: bool | None = None
+) -> DataFrame:
     """Those of some records, in Kafka's columns, that the definition refuses.
 
     `mistaken` says what is wrong with the event time, `broken` names the rules that are broken;
     both are NULL for one that could not be decoded.
+    `named`: only those whose schema says that they are the definition's (True), or only those of
+    which nobody can say it (False).
     """
     versions = formats.of_records(raw, definition)
+    if named is not None:
+        raw = named_records(raw, versions, named=named)
     parsed = _parse(raw, definition, versions, (), whole=True)
     parsed = parsed.filter(F.col(CORRUPT).isNotNull())
     said = {"mistaken": _MISTAKEN, "broken": _BROKEN}
@@ -371,6 +380,9 @@ def _kafka_options(
         "kafka.isolation.level": "read_committed",
         # the default of 500 ms is what a small batch would wait for at its end
         "kafka.fetch.max.wait.ms": "10",
+        # after each poll Spark asks the broker twice where the partition begins and ends; what a
+        # poll can give is bounded by the size of a fetch, too
+        "kafka.max.poll.records": "10000",
     }
     if "_headers" in metadata:
         options["includeHeaders"] = "true"
@@ -424,6 +436,7 @@ def _parse(
 
     With `stops`, a record that breaks a rule which says `fail` fails the plan.
     """
+    raw = own_records(raw, definition, versions)
     made = {*metadata, *metadata_read(definition)}
     if EVENT_TIME in made and definition.event_time is None:
         made.add(event_time_of(definition))
@@ -466,7 +479,7 @@ def _parse(
     if in_key:
         bad = F.coalesce(bad, F.col(CORRUPT_KEY)).alias(CORRUPT)
     rows = parsed.select(*columns, *extra, bad, "_time", *kept)
-    time = expression(raw.sparkSession, definition)
+    time = expression(definition)
     if time is not None:
         rows = rows.select("*", time.alias(EVENT_TIME))
     if definition.event_time is None:
@@ -479,12 +492,12 @@ def _parse(
         wrong = F.col(_MISTAKEN)
     refused = F.coalesce(corrupt, wrong)
     if whole:
-        names = broken(raw.sparkSession, definition)
+        names = broken(definition)
         rows = rows.select("*", F.when(refused.isNull(), names).alias(_BROKEN))
         refused = F.coalesce(refused, F.when(F.col(_BROKEN).isNotNull(), F.lit("")))
     elif definition.rules:
         place = F.col(_PLACE) if stops else None
-        refused = F.coalesce(refused, refusal(raw.sparkSession, definition, place))
+        refused = F.coalesce(refused, refusal(definition, place))
     return rows.withColumn(CORRUPT, refused)
 
 

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from mainstem.config import Settings
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.class_archive import warm_up
 from mainstem.engine.flow import FlowServices
 from mainstem.engine.formats import Formats
 from mainstem.engine.pacing import Pacer
@@ -24,6 +23,7 @@ from mainstem.engine.runner import Background, Runner
 from mainstem.engine.session import open_session
 from mainstem.engine.tables import Tables
 from mainstem.engine.take_over import is_pending
+from mainstem.engine.warm_up import warm_up
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.catalog_store import CatalogStore, LogExecutor

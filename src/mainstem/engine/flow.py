@@ -30,7 +30,7 @@ from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.new_schemas import meet_schemas
 from mainstem.engine.offset_log import OffsetLog
 from mainstem.engine.pacing import Pacer
-from mainstem.engine.progress import Progress, ProgressListener
+from mainstem.engine.progress import Progress, ProgressListener, range_of
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
 from mainstem.engine.set_aside import set_aside
@@ -324,7 +324,8 @@ class Flow:
         if any(generation < entry.served_generation for generation in others):
             # ends a correction of the old table that has not been committed
             TransactionalProducer(services.connection, corrections_of(entry.name)).close()
-            services.admin.truncate(entry.definition.topic)
+            if entry.definition.record is None:  # else a topic of others', too; nothing is rebuilt
+                services.admin.truncate(entry.definition.topic)
             services.admin.delete_group(self.group)
         for folder in others.values():
             services.checkpoints.delete(folder)
@@ -422,7 +423,7 @@ class Flow:
         newest = [seen["newest"] for seen in observed.values() if seen and "newest" in seen]
         if newest:
             self._newest = max(newest) / 1000
-        committed = {}
+        committed: dict[str, dict[int, int]] = {}
         moved = 0
         for source in progress.sources:
             starts, ends = source.start, source.end
@@ -431,18 +432,20 @@ class Flow:
             for topic, end in ends.items():
                 if topic.startswith(TICKS_PREFIX):
                     continue  # no input of the user's
-                status.positions[topic] = {str(p): o for p, o in end.items()}
-                committed[topic] = end
+                known = committed.get(topic, {})
+                committed[topic] = at = {p: min(o, known.get(p, o)) for p, o in end.items()}
+                status.positions[topic] = {str(p): o for p, o in at.items()}
                 start = starts.get(topic, {})
                 moved += sum(max(0, o - start.get(p, 0)) for p, o in end.items()) if start else 0
-            for definition in self.inputs:
-                begun = {topic: at for topic, at in starts.items() if definition.reads(topic)}
-                done = {topic: at for topic, at in ends.items() if definition.reads(topic)}
-                if begun != done:
-                    seen = observed[definition.name]
-                    time = None if seen is None else seen.get("event_time")
-                    self._times.saw(definition.name, time, self._services.clock.now())
-                    self._report(definition, begun, done, None if seen is None else seen["bad"])
+        for definition in self.inputs:
+            read = range_of(progress.sources, definition.reads)
+            if read.start != read.end:
+                seen = observed[definition.name]
+                time = None if seen is None else seen.get("event_time")
+                self._times.saw(definition.name, time, self._services.clock.now())
+                # of places that only another source of the topic has read, the count says nothing
+                bad = seen["bad"] if seen is not None and read.alike else None
+                self._report(definition, read.start, read.end, bad)
         if committed and (progress.input_rows or moved):
             self._services.in_background(
                 lambda: self._services.admin.commit_offsets(self.group, committed)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mainstem.definitions.model import Definition, Format
+from mainstem.definitions.model import Definition, Format, SubjectStrategy
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.avro_read import NotReadable, Reading, bare_key, reading
@@ -23,6 +23,7 @@ from mainstem.schemas.followed import FollowedColumns
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.known import KnownSchemas, own_schema, subject_of
 from mainstem.schemas.protobuf_read import ProtobufReading
+from mainstem.schemas.record_names import beginnings
 from mainstem.schemas.source import SchemaSource
 from mainstem.vocabulary import Column
 
@@ -40,6 +41,10 @@ class Versions:
     readable: Mapping[int, AnyReading] = field(default_factory=dict)
     refused: frozenset[int] = frozenset()
     """Records of these are bad: there is no such schema, or it does not fit the columns."""
+    named: frozenset[bytes] = frozenset()
+    """Where names count: what values begin with that have the definition's name."""
+    others: frozenset[bytes] = frozenset()
+    """What values begin with that have another name: they are none of the definition's own."""
     keys: Versions | None = None
     """The same for the keys of the records, where the definition says their format."""
 
@@ -69,8 +74,9 @@ class Formats:
             return Versions(keys=keys)
         met = self._met.setdefault(definition.topic, set())
         known: list[int] = []
-        if definition.pattern is None:
-            known = self._known.ids_of(definition.topic, keys=definition.of_keys)
+        by_name = definition.subject_strategy is SubjectStrategy.RECORD_NAME
+        if definition.pattern is None or by_name:
+            known = self._known.ids_of(definition)
         versions = replace(self._versions(definition, [*met, *known]), keys=keys)
         if definition.follows and not definition.derived:
             # behind the others: a version that came in between is in neither or in both
@@ -88,7 +94,7 @@ class Formats:
                 AWAITED,
                 name=definition.name,
                 columns=", ".join(added),
-                subject=subject_of(definition.topic),
+                subject=subject_of(definition),
             )
 
     def of_records(self, records: DataFrame, definition: Definition) -> Versions:
@@ -140,13 +146,19 @@ class Formats:
 
     def _versions(self, definition: Definition, ids: Iterable[int]) -> Versions:
         readable: dict[int, AnyReading] = {}
-        refused = set()
+        refused, others, named = set[int](), set[bytes](), set[bytes]()
         for id in list(ids):
             try:
+                if definition.record is not None:
+                    mine, its = beginnings(id, self._known.names(id), definition.record)
+                    named |= mine
+                    others |= its
+                    if not mine:
+                        continue
                 readable[id] = self._reading(definition, id)
             except NotReadable:
                 refused.add(id)
-        return Versions(readable, frozenset(refused))
+        return Versions(readable, frozenset(refused), frozenset(named), frozenset(others))
 
     def _reading(self, definition: Definition, id: int) -> AnyReading:
         if definition.format is Format.JSON_SCHEMA:

@@ -35,6 +35,36 @@ class SourceProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """What a batch has read of some topics, all sources together."""
+
+    start: Mapping[str, Offsets]
+    end: Mapping[str, Offsets]
+    alike: bool
+    """False when two sources of a topic were not at the same places: Spark asks for the end of a
+    topic once for each."""
+
+
+def range_of(sources: Sequence[SourceProgress], mine: Callable[[str], bool]) -> Range:
+    """From the first to the last place that the batch has read in the topics that are `mine`."""
+    start: dict[str, dict[int, int]] = {}
+    end: dict[str, dict[int, int]] = {}
+    for source in sources:
+        for places, known, outermost in ((source.start, start, min), (source.end, end, max)):
+            for topic in filter(mine, places):
+                at = known.setdefault(topic, {})
+                for partition, offset in places[topic].items():
+                    at[partition] = outermost(at.get(partition, offset), offset)
+    alike = all(
+        places[topic] == known[topic]
+        for source in sources
+        for places, known in ((source.start, start), (source.end, end))
+        for topic in filter(mine, places)
+    )
+    return Range(start, end, alike)
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """One batch that Spark has committed."""
 

@@ -17,11 +17,13 @@ from mainstem.engine.arrow_types import arrow_type
 from mainstem.engine.spark_errors import task_failure
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
-from mainstem.schemas.avro_read import READ
 from mainstem.schemas.protobuf_codec import message_encoder
 from mainstem.schemas.protobuf_read import MOST_BYTES, MessageReader, ProtobufReading, reader
 from mainstem.schemas.protobuf_write import NotWritable
-from mainstem.vocabulary import Column
+from mainstem.vocabulary import HIDDEN_PREFIX, Column
+
+READ = HIDDEN_PREFIX + "read"
+"""The last field of every row that was read: true."""
 
 _AT_ONCE = 1000
 """Messages that are held at the same time: they take several times their bytes."""

@@ -5,8 +5,10 @@ the keeper reads that range of the topic again, picks the bad records and writes
 quarantine together with its own position (group `mainstem.quarantine.<topic>`) in one
 transaction: however often a range is read, and however many flows read the stream, a bad record
 is kept exactly once. How many records broke each rule, those among them that are dropped, is
-written in the same transaction (`rule_counts`). A crash before the transaction leaves the position
-where it was, and the next report of any flow of the stream, or its start, covers the gap.
+written in the same transaction (`rule_counts`). Where several streams have records of their own
+names in one topic, each has a position for the bad ones of its name, and they share the topic's for
+those without a name. A crash before the transaction leaves the position where it was, and the next
+report of any flow of the stream, or its start, covers the gap.
 """
 
 from __future__ import annotations
@@ -59,6 +61,29 @@ class Report:
     bad: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of a stream's bad records, with the keeper's position for them."""
+
+    where: str
+    """A stream's own: where it reads is a topic or a pattern. Of a stream whose records have a name
+    it is also that."""
+    named: bool | None = None
+    """As `decode.bad_records` has it."""
+
+    @property
+    def group(self) -> str:
+        """The group that has the position."""
+        return group_of(f"quarantine.{self.where}")
+
+
+def parts_of(stream: Definition) -> tuple[Part, ...]:
+    """What the keeper looks through for a stream."""
+    if stream.record is None:
+        return (Part(stream.topic),)
+    return Part(f"{stream.topic}/{stream.record}", named=True), Part(stream.topic, named=False)
+
+
 class Keeper:
     """Takes reports from any thread; works in one thread of its own."""
 
@@ -76,12 +101,12 @@ class Keeper:
         self._clock = clock
         self._formats = formats
         self._waiting: queue.Queue[Callable[[], None] | None] = queue.Queue()
-        self._positions: dict[str, dict[str, dict[int, int]]] = {}
-        self._saved_at: dict[str, float] = {}
-        self._unsaved: set[str] = set()
+        self._positions: dict[Part, dict[str, dict[int, int]]] = {}
+        self._saved_at: dict[Part, float] = {}
+        self._unsaved: set[Part] = set()
         self._kept: dict[str, int] = {}
-        self._counts: dict[str, RuleCounts] = {}
-        """Of streams with rules, by where they read."""
+        self._counts: dict[Part, RuleCounts] = {}
+        """Of streams with rules."""
         self._thread = threading.Thread(target=self._work, name="quarantine", daemon=True)
 
     def start(self) -> None:
@@ -103,7 +128,7 @@ class Keeper:
 
         A topic may have been dropped, and a new one of the same name begins from nothing.
         """
-        self._waiting.put(partial(self._forget, stream.topic))
+        self._waiting.put(partial(self._forget, stream))
 
     def kept(self, stream: str) -> int:
         """Records of the stream that were put into quarantine since the engine started."""
@@ -112,8 +137,8 @@ class Keeper:
     def _work(self) -> None:
         while (work := self._waiting.get()) is not None:
             self._try(work)
-        for where in list(self._unsaved):
-            self._try(partial(self._save, where))
+        for part in list(self._unsaved):
+            self._try(partial(self._save, part))
 
     @staticmethod
     def _try(work: Callable[[], None]) -> None:
@@ -123,8 +148,11 @@ class Keeper:
             _LOG.warning("quarantine: %s", short(error))
 
     def _handle(self, report: Report) -> None:
-        where = report.stream.topic
-        position = self._position(report)
+        for part in parts_of(report.stream):
+            self._look_through(report, part)
+
+    def _look_through(self, report: Report, part: Part) -> None:
+        position = self._position(report, part)
         ahead = {
             topic: {p: o for p, o in end.items() if o > position[topic].get(p, 0)}
             for topic, end in report.end.items()
@@ -142,37 +170,42 @@ class Keeper:
         )
         if report.bad == 0 and covered:
             position.update(end)
-            self._unsaved.add(where)
-            if self._clock.now() - self._saved_at.get(where, 0.0) >= _SAVE_EVERY_SECONDS:
-                self._save(where)
+            self._unsaved.add(part)
+            if self._clock.now() - self._saved_at.get(part, 0.0) >= _SAVE_EVERY_SECONDS:
+                self._save(part)
             return
         there = self._admin.all_end_offsets(end)
         for topic in [t for t in end if _beyond(end[t], there.get(t, {}))]:
             # gone, or made again: what was reported is no more, and the next report begins anew
             del position[topic], start[topic], end[topic]
         if end:
-            self._keep(report.stream, start, end)
+            self._keep(report.stream, part, start, end)
             position.update(end)
-            self._unsaved.discard(where)
+            self._unsaved.discard(part)
 
     def _keep(
-        self, stream: Definition, start: Mapping[str, Offsets], end: Mapping[str, Offsets]
+        self,
+        stream: Definition,
+        part: Part,
+        start: Mapping[str, Offsets],
+        end: Mapping[str, Offsets],
     ) -> None:
         session = self._spark.newSession()
         parts = (session, stream, self._connection, self._formats, start, end)
         broken: Counter[str] = Counter()
-        if has(stream, OnViolation.DROP):
+        if has(stream, OnViolation.DROP) and part.named is not False:
             broken.update({row.rule: row.records for row in read_dropped(*parts).collect()})
-        bad = self._bad(read_bad(*parts).toLocalIterator(), stream, broken)
-        counts = self._counts.get(stream.topic)
-        producer = TransactionalProducer(self._connection, _group(stream.topic))
+        rows = read_bad(*parts, named=part.named).toLocalIterator()
+        bad = self._bad(rows, stream, broken)
+        counts = self._counts.get(part)
+        producer = TransactionalProducer(self._connection, part.group)
         try:
             with producer.transaction() as transaction:
                 # one transaction for the whole range: the position moves only when all are kept
                 for chunk in _chunks(bad):
                     transaction.send(QUARANTINE_TOPIC, chunk)
                     self._kept[stream.name] = self._kept.get(stream.name, 0) + len(chunk)
-                transaction.offsets(_group(stream.topic), end)
+                transaction.offsets(part.group, end)
                 if counts is not None and broken:
                     # at the end: who follows the topic waits for transactions that write to it
                     counts = counts.and_more(broken, end)
@@ -180,7 +213,7 @@ class Keeper:
         finally:
             producer.close()
         if counts is not None:
-            self._counts[stream.topic] = counts
+            self._counts[part] = counts
 
     def _bad(
         self, rows: Iterator[Row], stream: Definition, broken: Counter[str]
@@ -190,13 +223,12 @@ class Keeper:
             broken.update(row.broken or ())
             yield _outgoing(row, stream, self._clock, self._formats)
 
-    def _position(self, report: Report) -> dict[str, dict[int, int]]:
+    def _position(self, report: Report, part: Part) -> dict[str, dict[int, int]]:
         """Where the keeper is in the report's topics that are there, from the log if need be."""
-        where = report.stream.topic
-        if where not in self._positions:
+        if part not in self._positions:
             # ends what a keeper that crashed left open: its position is final after this
-            TransactionalProducer(self._connection, _group(where)).close()
-        known = self._positions.setdefault(where, {})
+            TransactionalProducer(self._connection, part.group).close()
+        known = self._positions.setdefault(part, {})
         for topic in report.start.keys() - report.end.keys():
             known.pop(topic, None)  # deleted; one of the same name begins from nothing
         new = [topic for topic in report.end if topic not in known or topic not in report.start]
@@ -207,37 +239,33 @@ class Keeper:
             if begin is None or end is None:
                 known.pop(topic, None)
                 continue
-            saved = self._admin.group_offsets(_group(where), topic)
+            saved = self._admin.group_offsets(part.group, topic)
             # outside of what the topic holds: records aged out, or the topic was made anew
             known[topic] = {
                 p: saved[p] if p in saved and first <= saved[p] <= end.get(p, 0) else first
                 for p, first in begin.items()
             }
-        if report.stream.rules and where not in self._counts:
+        if report.stream.rules and part.named is not False and part not in self._counts:
             counts = read_rule_counts(self._connection, self._admin, report.stream.name)
             # topics of a wildcard stream come and go; what was counted of them stays
             anew = report.stream.pattern is None and counts.of_another(known)
-            self._counts[where] = RuleCounts() if anew else counts
+            self._counts[part] = RuleCounts() if anew else counts
         return known
 
-    def _save(self, where: str) -> None:
-        self._saved_at[where] = self._clock.now()
-        self._admin.commit_offsets(_group(where), self._positions[where])
-        self._unsaved.discard(where)
+    def _save(self, part: Part) -> None:
+        self._saved_at[part] = self._clock.now()
+        self._admin.commit_offsets(part.group, self._positions[part])
+        self._unsaved.discard(part)
 
-    def _forget(self, where: str) -> None:
-        self._positions.pop(where, None)
-        self._counts.pop(where, None)
-        self._unsaved.discard(where)
+    def _forget(self, stream: Definition) -> None:
+        for part in parts_of(stream):
+            self._positions.pop(part, None)
+            self._counts.pop(part, None)
+            self._unsaved.discard(part)
 
 
 def _beyond(offsets: Offsets, ends: Offsets) -> bool:
     return any(offset > ends.get(partition, 0) for partition, offset in offsets.items())
-
-
-def _group(where: str) -> str:
-    """A stream's own: where it reads is a topic or a pattern, and no other stream has that."""
-    return group_of(f"quarantine.{where}")
 
 
 def _chunks(records: Iterator[Outgoing]) -> Iterator[list[Outgoing]]:

@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.classic.column import Column as ClassicColumn
 
 from mainstem.definitions.model import Definition, OnViolation, Rule
+from mainstem.engine.attempt import attempt
 from mainstem.engine.spark_errors import complaint, query_error
 from mainstem.engine.values import schema_of
 from mainstem.errors import MainstemError
@@ -27,18 +27,16 @@ _ROWS = "_mainstem_rules"
 _CONDITION_TYPES = ("boolean", "void")
 
 
-def broken(session: SparkSession, definition: Definition) -> SparkColumn:
+def broken(definition: Definition) -> SparkColumn:
     """The names of the rules that a row breaks; NULL when there are none."""
     if not definition.rules:
         return F.lit(None).cast("array<string>")
-    tests = [F.when(_breaks(session, rule), F.lit(rule.name)) for rule in definition.rules]
+    tests = [F.when(_breaks(rule), F.lit(rule.name)) for rule in definition.rules]
     names = F.array_compact(F.array(*tests))
     return F.when(F.size(names) > 0, names)
 
 
-def refusal(
-    session: SparkSession, definition: Definition, place: SparkColumn | None
-) -> SparkColumn:
+def refusal(definition: Definition, place: SparkColumn | None) -> SparkColumn:
     """Not NULL for a row that breaks one of the rules.
 
     With the `place` of the record (a struct of topic, partition and offset), a rule that says
@@ -47,10 +45,10 @@ def refusal(
     found: Any = F
     if place is not None:
         for rule in _of(definition, OnViolation.FAIL):
-            found = found.when(_breaks(session, rule), _stop(definition, rule, place))
+            found = found.when(_breaks(rule), _stop(definition, rule, place))
     for rule in definition.rules:
         if place is None or rule.action is not OnViolation.FAIL:
-            found = found.when(_breaks(session, rule), F.lit(""))
+            found = found.when(_breaks(rule), F.lit(""))
     made: SparkColumn = found
     return made
 
@@ -96,7 +94,7 @@ def check_rows(rows: DataFrame, definition: Definition) -> None:
     """Refuse rows that are to be written and break a rule."""
     if not definition.rules:
         return
-    wrong = rows.select(broken(rows.sparkSession, definition).alias("names"))
+    wrong = rows.select(broken(definition).alias("names"))
     found = wrong.filter(F.col("names").isNotNull()).head()
     if found is not None:
         raise MainstemError(
@@ -113,14 +111,10 @@ def _of(definition: Definition, action: OnViolation) -> list[Rule]:
     return [rule for rule in definition.rules if rule.action is action]
 
 
-def _breaks(session: SparkSession, rule: Rule) -> SparkColumn:
+def _breaks(rule: Rule) -> SparkColumn:
     """True for a row that breaks the rule, else false."""
-    jvm: Any = session._jvm
-    parser: Any = session._jsparkSession.sessionState().sqlParser()
-    keeps = parser.parseExpression(f"NOT (({rule.text}\n) <=> false)")
     # a record that makes the expression fail would fail the flow each time it is read
-    attempt = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(keeps)
-    kept = ClassicColumn(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(attempt))
+    kept = attempt(F.expr(f"NOT (({rule.text}\n) <=> false)"))
     return ~F.coalesce(kept, F.lit(False))
 
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.classic.column import Column as ClassicColumn
 
 from mainstem.definitions.event_time import TIME_TYPES
 from mainstem.definitions.model import Definition
+from mainstem.definitions.options import milliseconds
+from mainstem.engine.attempt import attempt
 from mainstem.engine.spark_errors import query_error
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import EVENT_TIME, METADATA_COLUMNS, Column
@@ -29,22 +29,20 @@ MAX_AHEAD = "1 day"
 _FIRST = "1971-01-01T00:00:00Z"
 """Seconds that were taken for milliseconds end in January 1970, whatever year they mean."""
 _FOREVER = "forever"
+_LONGEST = 1 << 62
+"""Microseconds that may be added to any time stamp of a record."""
 _SHOWN = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"
 
 
-def expression(session: SparkSession, definition: Definition) -> SparkColumn | None:
+def expression(definition: Definition) -> SparkColumn | None:
     """The event time as an expression over the row; NULL where it fails; None: it is a column."""
     query = definition.time
     if query is None:
         return None
     if definition.processing_time:
         return F.current_timestamp()  # Spark notes it with the batch: a replay has the same
-    jvm: Any = session._jvm
-    parser: Any = session._jsparkSession.sessionState().sqlParser()
-    parsed = parser.parseExpression(query.text.removeprefix("SELECT "))
     # a record that makes the expression fail would fail the flow each time it is read
-    attempt = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(parsed)
-    return ClassicColumn(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(attempt))
+    return attempt(F.expr(query.text.removeprefix("SELECT ")))
 
 
 def metadata_read(definition: Definition) -> Collection[str]:
@@ -61,13 +59,15 @@ def mistaken(definition: Definition, time: SparkColumn, recorded: SparkColumn) -
     moment = time.cast("timestamp")
     shown = F.date_format(moment, _SHOWN)
     stamp = F.date_format(recorded, _SHOWN)
+    # numbers: to add an interval to a time, Spark asks the calendar of the time zone
+    micros, stamped = F.unix_micros(moment), F.unix_micros(recorded)
     wrong = F.when(time.isNull(), F.lit("it is NULL"))
     ahead, behind = definition.max_ahead or MAX_AHEAD, definition.max_behind
     if ahead != _FOREVER:
         said = F.concat(
             F.lit("it is "), shown, F.lit(f", more than {ahead} after the record's own "), stamp
         )
-        wrong = wrong.when(moment > recorded + _interval(ahead), said)
+        wrong = wrong.when(micros > stamped + _micros(ahead), said)
     if behind is None:
         said = F.concat(F.lit("it is "), shown, F.lit(", before 1971"))
         wrong = wrong.when(moment < F.lit(_FIRST).cast("timestamp"), said)
@@ -75,7 +75,7 @@ def mistaken(definition: Definition, time: SparkColumn, recorded: SparkColumn) -
         said = F.concat(
             F.lit("it is "), shown, F.lit(f", more than {behind} before the record's own "), stamp
         )
-        wrong = wrong.when(moment < recorded - _interval(behind), said)
+        wrong = wrong.when(micros < stamped - _micros(behind), said)
     return wrong
 
 
@@ -113,5 +113,7 @@ def event_time_type(definition: Definition) -> str:
     return "timestamp" if column is None else column.type
 
 
-def _interval(text: str) -> SparkColumn:
-    return F.expr(f"INTERVAL {text}")
+def _micros(interval: str) -> SparkColumn:
+    length = milliseconds(interval)
+    assert length is not None, interval  # `definitions.options` lets nothing else through
+    return F.lit(min(length * 1000, _LONGEST)).cast("bigint")

@@ -15,14 +15,15 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import DataType, StringType, StructType
+from pyspark.sql.types import DataType, StructType
 
 from mainstem.definitions.model import Definition, Format
+from mainstem.engine.attempt import attempt
 from mainstem.engine.formats import NEW_ID, Versions
-from mainstem.engine.protobuf_rows import message_rows
+from mainstem.engine.protobuf_rows import READ, message_rows
 from mainstem.engine.spark_errors import complaint
 from mainstem.schemas import wire
-from mainstem.schemas.avro_read import READ, Reading
+from mainstem.schemas.avro_read import Reading
 from mainstem.schemas.csv_rows import COMMA
 from mainstem.schemas.csv_text import QUOTE
 from mainstem.schemas.json_values import JsonReading, checker
@@ -31,6 +32,10 @@ from mainstem.vocabulary import Column
 
 ROW = "_row"
 CORRUPT = "_corrupt"
+
+_STRICT = {"mode": "FAILFAST"}
+"""A parser that fails is caught (`attempt`): one that is asked for the text of a bad record copies
+each good one, field by field, to a row that has room for it."""
 
 _arrow_udf: Any = arrow_udf
 """PySpark's own type hints do not know all of its forms."""
@@ -68,7 +73,7 @@ def _type_of(text: str) -> DataType:
 
 
 def row_of(definition: Definition, versions: Versions) -> SparkColumn:
-    """The struct of a value's columns; with more inside that only `corrupt_of` looks at."""
+    """The struct of a value's columns; NULL when the value is absent, or does not hold them."""
     columns = definition.value_columns
     match definition.format:
         case Format.JSON:
@@ -100,28 +105,23 @@ def corrupt_of(definition: Definition, versions: Versions) -> SparkColumn:
             [column] = definition.value_columns
             bad = F.expr(_NOT_UTF8) if column.type == "string" else F.lit(False)
             corrupt = F.when(bad, F.lit(""))
-        case Format.JSON_SCHEMA:
-            row = F.col(ROW)
-            bad = row.isNull() | row.getField(CORRUPT).isNotNull()
-            corrupt = _corrupt_if(bad, definition, versions)
-        case Format.AVRO | Format.PROTOBUF:
+        case Format.JSON_SCHEMA | Format.AVRO:
+            corrupt = _corrupt_if(F.col(ROW).isNull(), definition, versions)
+        case Format.PROTOBUF:
             corrupt = _corrupt_if(F.col(ROW).getField(READ).isNull(), definition, versions)
     return corrupt.alias(CORRUPT)
 
 
 def _corrupt_text(*tests: str) -> SparkColumn:
     """What the parser found bad, or a test; an empty value is bad."""
-    row = F.col(ROW)
-    bad = row.isNull() & F.col("value").isNotNull()
+    bad = F.col(ROW).isNull() & F.col("value").isNotNull()
     for test in tests:
         bad = bad | F.expr(test)
-    return F.when(bad, F.lit("")).otherwise(row.getField(CORRUPT))
+    return F.when(bad, F.lit(""))
 
 
 def _from_json(text: SparkColumn, columns: Sequence[Column]) -> SparkColumn:
-    schema = schema_of(columns).add(CORRUPT, StringType())
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-    return F.from_json(text, schema, options)
+    return attempt(F.from_json(text, schema_of(columns), _STRICT))
 
 
 def _checked(versions: Versions) -> Callable[[SparkColumn], SparkColumn]:
@@ -148,20 +148,18 @@ def _text_of(value: bytes | None, known: Mapping[int, JsonReading]) -> str | Non
 
 
 def _from_csv(definition: Definition) -> SparkColumn:
-    fields = [*definition.value_columns, Column(CORRUPT, "string")]
-    schema = ", ".join(f"{_quoted(field.name)} {field.type}" for field in fields)
+    schema = ", ".join(f"{_quoted(c.name)} {c.type}" for c in definition.value_columns)
     options = {
+        **_STRICT,
         "quote": QUOTE,
         "escape": QUOTE,
         "sep": definition.delimiter or COMMA,
-        "mode": "PERMISSIVE",
-        "columnNameOfCorruptRecord": CORRUPT,
         # a second line is a field too many, not something to be passed over
         "lineSep": "\1",
         # what an empty field becomes before it is NULL: so that one in quotes is an empty text
         "nullValue": "\2\2",
     }
-    return F.from_csv(F.expr(_LINE), schema, options)
+    return attempt(F.from_csv(F.expr(_LINE), schema, options))
 
 
 def _from_avro(definition: Definition, versions: Versions) -> SparkColumn:
@@ -169,14 +167,14 @@ def _from_avro(definition: Definition, versions: Versions) -> SparkColumn:
 
     The cast takes what only differs in width, field by field; it asks for the decoded row once.
     """
-    kind = _with_mark(definition.value_columns)
+    kind = schema_of(definition.value_columns)
     row: SparkColumn | None = None
     for id in sorted(versions.readable, reverse=True):  # the newest is what most records have
         reading = versions.readable[id]
         assert isinstance(reading, Reading)
-        options = {"mode": "PERMISSIVE", "avroSchema": reading.wanted}
-        made = from_avro(F.expr(_PAYLOAD), reading.written, options).cast(kind)
-        written = F.expr(_HEADER) == _bytes(wire.header(id))
+        options = {**_STRICT, "avroSchema": reading.wanted}
+        made = attempt(from_avro(F.expr(_PAYLOAD), reading.written, options)).cast(kind)
+        written = F.col("value").startswith(_bytes(wire.header(id)))
         row = F.when(written, made) if row is None else row.when(written, made)
     return _nothing(kind) if row is None else row
 
@@ -198,12 +196,9 @@ def _from_protobuf(columns: tuple[Column, ...], versions: Versions) -> SparkColu
     def read(values: pa.Array) -> pa.Array:
         return message_rows(values, known, columns)
 
-    made: Callable[[SparkColumn], SparkColumn] = _arrow_udf(read, _with_mark(columns))
+    kind = schema_of(columns).add(READ, "boolean")
+    made: Callable[[SparkColumn], SparkColumn] = _arrow_udf(read, kind)
     return made(F.col("value"))
-
-
-def _with_mark(columns: Sequence[Column]) -> StructType:
-    return schema_of(columns).add(READ, "boolean")
 
 
 def _corrupt_if(bad: SparkColumn, definition: Definition, versions: Versions) -> SparkColumn:

@@ -14,6 +14,7 @@ from mainstem.gateway import problems
 from mainstem.gateway.front import Front
 from mainstem.gateway.registry_app import RegistryApp
 from mainstem.gateway.routes import (
+    asyncapi,
     backfills,
     health,
     objects,
@@ -59,7 +60,8 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     problems.install(app)
     app.router.routes.insert(0, tables.LOOKUP)
     for part in (
-        sql, subscribe, objects, backfills, plan, streams, topics, quarantine, status, health, page,
+        sql, subscribe, objects, asyncapi, backfills, plan, streams, topics, quarantine, status,
+        health, page,
     ):  # fmt: skip
         app.include_router(part.router)
     registry = RegistryApp(services, app)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mainstem.catalog.entry import Entry
+from mainstem.definitions.model import Definition
 from mainstem.definitions.personal import Personal
 from mainstem.gateway.contracts import Broken, rules_shown
+from mainstem.schemas.known import subject_of
 from mainstem.vocabulary import METADATA_COLUMNS
 
 
@@ -23,6 +25,9 @@ def shown(
         "wildcard": definition.pattern is not None,
         "derived": definition.derived,
         "format": definition.format.value,
+        "record": definition.record,
+        "subject": _subject(definition),
+        "subject_strategy": definition.subject_strategy.value,
         "key": list(definition.key),
         "columns": [
             {"name": c.name, "type": c.type, "pii": personal.get(c.name.lower())}
@@ -48,3 +53,9 @@ def shown(
         "file": definition.location.file,
         "line": definition.location.line,
     }
+
+
+def _subject(definition: Definition) -> str | None:
+    """Where the registry has the schemas of its values, if they have one."""
+    known = definition.format.registered and definition.pattern is None
+    return subject_of(definition) if known else None

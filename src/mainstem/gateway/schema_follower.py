@@ -78,7 +78,7 @@ class SchemaFollower:
         """What there is to follow; None: nothing."""
         catalog = self._catalog()
         streams = [e.definition for e in catalog.entries.values() if not e.definition.derived]
-        subjects = sorted(subject_of(d.topic) for d in streams if d.follows)
+        subjects = sorted(subject_of(d) for d in streams if d.follows)
         if not subjects:
             return None
         return catalog.revision, tuple((s, self._newest(s)) for s in subjects)

@@ -107,7 +107,8 @@ class Services:
             source = self._elsewhere = ExternalRegistry.from_settings(schemas)
         else:
             source = self.registry = Registry(topic_log(setup.connection, schemas.topic, replicas))
-        self.codec = Codec(KnownSchemas(source))
+        self.schemas = KnownSchemas(source)
+        self.codec = Codec(self.schemas)
         self.materialiser = Materialiser(
             setup.connection,
             self.admin,

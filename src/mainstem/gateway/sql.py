@@ -211,11 +211,18 @@ class Statements:
         match what:
             case Listing.STREAMS | Listing.TABLES:
                 kind = Kind.STREAM if what is Listing.STREAMS else Kind.TABLE
+                tagged = personal(catalog)
                 rows = [
-                    [e.name, e.definition.topic, e.definition.derived, ", ".join(e.definition.key)]
+                    [
+                        e.name,
+                        e.definition.topic,
+                        e.definition.derived,
+                        ", ".join(e.definition.key),
+                        ", ".join(tagged.get(e.name.lower(), ())),
+                    ]
                     for e in catalog.of_kind(kind)
                 ]
-                answer = _rows(("name", "topic", "derived", "key"), rows)
+                answer = _rows(("name", "topic", "derived", "key", "pii"), rows)
                 wildcards = [e for e in catalog.of_kind(kind) if e.definition.pattern is not None]
                 if wildcards:
                     notes = (f"{e.name} {self._matched(e.definition)}" for e in wildcards)
@@ -260,6 +267,8 @@ class Statements:
         ]
         answer = _rows(("column", "type", "key", "pii"), rows)
         notes = [] if definition.pattern is None else [self._matched(definition)]
+        if definition.record is not None:
+            notes.append(f"has the records {definition.record} only")
         notes += rule_lines(definition, self._broken)
         if notes:
             answer["note"] = "\n".join(notes)

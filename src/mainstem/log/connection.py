@@ -102,6 +102,11 @@ class Connection:
         return {"servers": self.servers, "options": dict(self.options)}
 
     @property
+    def protocol(self) -> str:
+        """Kafka's name for how the servers are talked to."""
+        return self.options.get("security.protocol", "plaintext")
+
+    @property
     def max_record_bytes(self) -> int:
         """The largest record, key and value, that a producer of ours sends."""
         return int(self.options.get(MAX_RECORD_BYTES, _DEFAULT_MAX_RECORD_BYTES))

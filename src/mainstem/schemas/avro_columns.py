@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
+from mainstem.definitions.formats import record_name
 from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields, type_parts
 from mainstem.schemas.model import Schema, SchemaType
@@ -24,19 +24,12 @@ _SIMPLE: dict[str, Any] = {
     "timestamp": {"type": "long", "logicalType": "timestamp-micros"},
     "timestamp_ntz": {"type": "long", "logicalType": "local-timestamp-micros"},
 }
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 
 
 def value_schema(definition: Definition) -> Schema:
     """The schema of a definition's values: every column may be absent."""
-    record = record_schema(definition.value_columns, record_name(definition.name))
+    record = record_schema(definition.value_columns, record_name(definition))
     return Schema(SchemaType.AVRO, json.dumps(record, separators=(",", ":")))
-
-
-def record_name(name: str) -> str:
-    """A definition's name as Avro takes names."""
-    plain = _NOT_IN_A_NAME.sub("_", name)
-    return f"_{plain}" if plain[0].isdigit() else plain
 
 
 def record_schema(columns: Sequence[Column], name: str) -> dict[str, Any]:

@@ -123,28 +123,42 @@ def _symbols(before: Enum, after: Enum, path: str) -> Iterator[Difference]:
 
 
 def _branches(before: AvroType, after: AvroType, path: str) -> Iterator[Difference]:
-    olds, news = _by_label(before), _by_label(after)
-    for label, branch in news.items():
-        if label not in olds:
+    sources = _branch_sources(before, after)
+    for branch, source in sources:
+        if source is None:
             yield Difference(path, Action.ADDED, "type", None, describe(branch))
-    for label, branch in olds.items():
-        if label not in news:
+    kept = {id(source) for _, source in sources}
+    for branch in _types(before):
+        if id(branch) not in kept:
             yield Difference(path, Action.REMOVED, "type", describe(branch), None)
 
 
 def _branch_pairs(
     before: AvroType, after: AvroType, path: str
 ) -> Iterator[tuple[AvroType, AvroType, str]]:
-    olds, in_union = _by_label(before), isinstance(after, Union)
-    for label, branch in _by_label(after).items():
-        if label in olds:
-            yield olds[label], branch, f"{path}<{root_path(branch)}>" if in_union else path
+    in_union = isinstance(after, Union)
+    for branch, source in _branch_sources(before, after):
+        if source is not None:
+            yield source, branch, f"{path}<{root_path(branch)}>" if in_union else path
 
 
-def _by_label(type: AvroType) -> dict[tuple[str, str], AvroType]:
-    """Types of a union by what tells them apart, a name without its namespace or the kind."""
-    branches = type.branches if isinstance(type, Union) else [type]
-    return {(kind(item), root_path(item)): item for item in branches}
+def _branch_sources(before: AvroType, after: AvroType) -> list[tuple[AvroType, AvroType | None]]:
+    """New type -> the old one that it was: of its full name, or else of its name alone."""
+    olds = {_label(branch): branch for branch in _types(before)}
+    found = {id(branch): olds.pop(_label(branch), None) for branch in _types(after)}
+    left = {(kind(branch), root_path(branch)): branch for branch in olds.values()}
+    for branch in _types(after):
+        if found[id(branch)] is None:
+            found[id(branch)] = left.pop((kind(branch), root_path(branch)), None)
+    return [(branch, found[id(branch)]) for branch in _types(after)]
+
+
+def _types(type: AvroType) -> list[AvroType]:
+    return type.branches if isinstance(type, Union) else [type]
+
+
+def _label(type: AvroType) -> tuple[str, str]:
+    return kind(type), type.name if isinstance(type, Named) else ""
 
 
 def _logical(before: AvroType, after: AvroType) -> tuple[str | None, str | None]:

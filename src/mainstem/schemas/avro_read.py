@@ -29,10 +29,7 @@ from mainstem.schemas.avro_model import (
     Union,
     describe,
 )
-from mainstem.vocabulary import HIDDEN_PREFIX, Column
-
-READ = HIDDEN_PREFIX + "read"
-"""The last field of every row that was read: true. A decoder that gives up leaves it out."""
+from mainstem.vocabulary import Column
 
 _NUMBERS = {
     "int": ("int", "bigint", "float", "double"),
@@ -51,6 +48,8 @@ _TIMES = {
     "local-timestamp-micros": "timestamp_ntz",
 }
 _MOST_DIGITS = 38
+_MOST_LEVELS = 192
+_MOST_TYPES = 100_000
 
 
 class NotReadable(ValueError):
@@ -74,7 +73,6 @@ def reading(root: AvroType, columns: Sequence[Column]) -> Reading:
     data = _Written()
     document = data.type(root)
     wanted = _Wanted(data.names).record(root, columns, "")
-    wanted["fields"].append({"name": READ, "type": "boolean", "default": True})
     return Reading(_text(document), _text(wanted))
 
 
@@ -95,43 +93,61 @@ def written(root: AvroType) -> Any:
 
 def check_bounded(root: AvroType) -> None:
     """Refuse a schema by which a few bytes could keep a decoder busy for ever, or nest too deep."""
-    _check_bounded(root, (), set())
+    _Bounds().of(root, ())
 
 
-def _check_bounded(type_: AvroType, inside: tuple[Record, ...], seen: set[int]) -> None:
-    match type_:
-        case Record():
-            if any(type_ is outer for outer in inside):
-                message = f"the record {type_.name} contains itself"
-                raise NotReadable(message)
-            if id(type_) not in seen:
-                for each in type_.fields:
-                    _check_bounded(each.type, (*inside, type_), seen)
-                seen.add(id(type_))
-        case Array(items=item) | Map(values=item):
-            # the key of a map takes a byte
-            if isinstance(type_, Array) and _is_empty(item):
-                message = f"an array of {describe(item)} takes no bytes, however long it is"
-                raise NotReadable(message)
-            _check_bounded(item, inside, seen)
-        case Union():
-            for branch in type_.branches:
-                _check_bounded(branch, inside, seen)
-        case Primitive() | Enum() | Fixed():
-            pass
-
-
-def _is_empty(type_: AvroType) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    levels: int
+    types: int
+    """How many there are when each is written out where it stands."""
+    empty: bool
     """True when a value may take no bytes at all."""
-    match type_:
-        case Primitive():
-            return type_.kind == "null"
-        case Fixed():
-            return type_.size == 0
-        case Record():
-            return all(_is_empty(each.type) for each in type_.fields)
-        case _:
-            return False
+
+
+class _Bounds:
+    """Measures types. Records may share others: thirty of them, each with the next one twice, are a
+    billion.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Extent] = {}
+
+    def of(self, type_: AvroType, inside: tuple[AvroType, ...]) -> _Extent:
+        """The extent of a type; `inside` are those around it."""
+        if isinstance(type_, Record) and any(type_ is outer for outer in inside):
+            message = f"the record {type_.name} contains itself"
+            raise NotReadable(message)
+        found = self._known.get(id(type_))
+        if found is None and len(inside) < _MOST_LEVELS:
+            found = self._known[id(type_)] = self._measured(type_, (*inside, type_))
+        if found is None or len(inside) + found.levels > _MOST_LEVELS:
+            message = f"it is nested more than {_MOST_LEVELS} levels deep"
+            raise NotReadable(message)
+        if found.types > _MOST_TYPES:
+            message = f"it has more than {_MOST_TYPES} types, with records that are there again"
+            raise NotReadable(message)
+        return found
+
+    def _measured(self, type_: AvroType, inside: tuple[AvroType, ...]) -> _Extent:
+        match type_:
+            case Record():
+                parts = [self.of(each.type, inside) for each in type_.fields]
+                empty = all(part.empty for part in parts)
+            case Array(items=item) | Map(values=item):
+                parts, empty = [self.of(item, inside)], False
+                # the key of a map takes a byte
+                if isinstance(type_, Array) and parts[0].empty:
+                    message = f"an array of {describe(item)} takes no bytes, however long it is"
+                    raise NotReadable(message)
+            case Union():
+                parts, empty = [self.of(branch, inside) for branch in type_.branches], False
+            case Fixed():
+                parts, empty = [], type_.size == 0
+            case Primitive() | Enum():
+                parts, empty = [], isinstance(type_, Primitive) and type_.kind == "null"
+        levels = max((part.levels for part in parts), default=0)
+        return _Extent(levels + 1, 1 + sum(part.types for part in parts), empty)
 
 
 class _Written:

@@ -27,6 +27,7 @@ from mainstem.schemas.known import KnownSchemas
 from mainstem.schemas.model import SchemaType
 from mainstem.schemas.protobuf_codec import natural_text, protobuf_bytes, protobuf_text
 from mainstem.schemas.protobuf_read import BadMessage
+from mainstem.schemas.record_names import is_named
 from mainstem.vocabulary import Column
 
 _LONGEST_PROBLEM = 200
@@ -68,6 +69,20 @@ class Codec:
                 text = column.type == "string"
                 plain = _decoded(value) if text else base64.b64encode(value).decode()
                 return json.dumps({column.name: plain}).encode()
+
+    def is_own(self, definition: Definition, value: bytes | None) -> bool:
+        """True when the value is one of the definition's, by the name that its schema gives it.
+
+        NotDecoded when nothing says a name; what has no value has none.
+        """
+        if definition.record is None:
+            return True
+        if value is None:
+            return False
+        try:
+            return is_named(value, self._known.names(wire.schema_id(value)), definition.record)
+        except (wire.NotFramed, NotReadable) as error:
+            raise NotDecoded(str(error)) from None
 
     def key_text(self, keys: Definition, key: bytes) -> bytes:
         """A key as a JSON object; `keys` is what a definition says of them. Raises NotDecoded."""

@@ -22,6 +22,7 @@ from mainstem.schemas.followed import FollowedColumns
 from mainstem.schemas.known import next_schema, subject_of
 from mainstem.schemas.model import Registered, Schema, SchemaType
 from mainstem.schemas.parse import parse
+from mainstem.schemas.record_names import record_names
 from mainstem.schemas.source import SchemaSource
 from mainstem.schemas.verdict import Broken, verdict
 from mainstem.vocabulary import Column
@@ -53,7 +54,7 @@ class DefinedSchemas:
     def register(self, definition: Definition, subject: str) -> None:
         """Make the object's schema a version of that subject; nothing happens when it is one."""
         for part in _parts(definition):
-            if _subject(part) == subject:
+            if subject_of(part) == subject:
                 try:
                     self._registry.register(subject, next_schema(part, self._registry))
                 except MainstemError as error:
@@ -64,7 +65,7 @@ class DefinedSchemas:
     def _judge(self, part: Definition, before: Definition | None) -> SchemaStep | None:
         if before is not None and _same(part, before):
             return None
-        subject, schema = _subject(part), next_schema(part, self._registry)
+        subject, schema = subject_of(part), next_schema(part, self._registry)
         registered = self._registered(subject)
         known = {self._canonical(its.schema) for its in registered}
         if self._canonical(schema) in known:
@@ -73,7 +74,8 @@ class DefinedSchemas:
             self._canonical(next_schema(before, self._registry)) in known
         )
         if known and not part.derived and not ours:
-            return self._as_reader(part, registered[-1])
+            mine = [its for its in registered if self._is_about(part, its.schema)]
+            return self._as_reader(part, mine[-1]) if mine else None
         return self._as_writer(part, subject, schema, registered[-1:])
 
     def _registered(self, subject: str) -> list[Registered]:
@@ -85,8 +87,19 @@ class DefinedSchemas:
             return []
         return [self._registry.version(subject, version) for version in versions]
 
+    def _is_about(self, part: Definition, schema: Schema) -> bool:
+        """True when a schema is for records of the name that the definition says."""
+        if part.record is None:
+            return True
+        return part.record in record_names(parse(schema, self._registry.resolve))
+
     def _canonical(self, schema: Schema) -> str:
-        return canonical(parse(schema, self._registry.resolve))
+        try:
+            return canonical(parse(schema, self._registry.resolve))
+        except MainstemError as error:
+            if error.code != "SCHEMA_MALFORMED":
+                raise
+            return schema.text  # another registry took it: it is like itself only
 
     def _as_writer(
         self, definition: Definition, subject: str, schema: Schema, newest: list[Registered]
@@ -133,18 +146,13 @@ def _parts(definition: Definition) -> list[Definition]:
     return [part for part in parts if part is not None and part.format.registered]
 
 
-def _subject(part: Definition) -> str:
-    return subject_of(part.topic, keys=part.of_keys)
-
-
 def _same(one: Definition, other: Definition) -> bool:
     """True when their records have the same schema, of the same subject."""
-    return (one.name, one.topic, one.format, one.value_columns) == (
-        other.name,
-        other.topic,
-        other.format,
-        other.value_columns,
+    first, second = (
+        (subject_of(part), part.name, part.record, part.format, part.value_columns)
+        for part in (one, other)
     )
+    return first == second
 
 
 def _break(definition: Definition, broken: Broken) -> SchemaBreak:

@@ -18,6 +18,7 @@ from mainstem.errors import MainstemError
 from mainstem.schemas.known import subject_of
 from mainstem.schemas.model import SchemaType
 from mainstem.schemas.parse import parse
+from mainstem.schemas.record_names import record_names
 from mainstem.schemas.source import SchemaSource
 from mainstem.schemas.to_columns import to_columns
 from mainstem.vocabulary import Column
@@ -32,7 +33,7 @@ class FollowedColumns:
 
     def __init__(self, registry: SchemaSource) -> None:
         self._registry = registry
-        self._versions: dict[tuple[str, int, Format], tuple[Column, ...]] = {}
+        self._versions: dict[tuple[object, ...], tuple[Column, ...]] = {}
         """A version stays what it is."""
 
     def columns(
@@ -48,10 +49,10 @@ class FollowedColumns:
         When none is known: SUBJECT_UNKNOWN if nothing was registered for the topic,
         SCHEMA_NOT_DERIVED if no version has anything that could be a column.
         """
-        subject = subject_of(definition.topic)
+        subject = subject_of(definition)
         found = {column.name.lower(): column for column in known}
         for version in self._versions_of(subject, fresh, gone=bool(known)):
-            for column in self._of_version(subject, version, definition.format):
+            for column in self._of_version(subject, version, definition):
                 there = found.setdefault(column.name.lower(), column)
                 if widen or there not in known:
                     found[column.name.lower()] = Column(there.name, _wider(there.type, column.type))
@@ -74,17 +75,21 @@ class FollowedColumns:
         columns = self.columns(definition, definition.columns, fresh=True)
         return [column.name for column in columns[len(definition.columns) :]]
 
-    def _of_version(self, subject: str, version: int, form: Format) -> tuple[Column, ...]:
-        if (subject, version, form) not in self._versions:
-            schema = self._registry.version(subject, version).schema
-            columns: tuple[Column, ...] = ()
-            if schema.type is _type_of(form):
-                fields = to_columns(parse(schema, self._registry.resolve)).columns
-                columns = tuple(
-                    column for name, type_ in fields if (column := _column(name, type_))
-                )
-            self._versions[subject, version, form] = columns
-        return self._versions[subject, version, form]
+    def _of_version(self, subject: str, version: int, definition: Definition) -> tuple[Column, ...]:
+        asked = (subject, version, definition.format, definition.record)
+        if asked not in self._versions:
+            self._versions[asked] = self._read(subject, version, definition)
+        return self._versions[asked]
+
+    def _read(self, subject: str, version: int, definition: Definition) -> tuple[Column, ...]:
+        schema, record = self._registry.version(subject, version).schema, definition.record
+        if schema.type is not _type_of(definition.format):
+            return ()
+        parsed = parse(schema, self._registry.resolve)
+        if record is not None and record not in record_names(parsed):
+            return ()
+        made = (_column(name, type_) for name, type_ in to_columns(parsed, record).columns)
+        return tuple(column for column in made if column is not None)
 
 
 def _type_of(form: Format) -> SchemaType:

@@ -1,4 +1,4 @@
-"""A schema out of sample records: what their values are, joined, as Avro or JSON Schema.
+"""A schema out of sample records: what their values are, joined, in a schema of any type.
 
 The samples fit the schema; more than they show it does not promise. A field that some of them lack,
 or where it is null, may be absent.
@@ -11,16 +11,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mainstem.definitions.formats import plain_name
 from mainstem.errors import MainstemError
 from mainstem.schemas.model import Schema, SchemaType
+from mainstem.schemas.protobuf_columns import message_schema
 from mainstem.schemas.text import dump
+from mainstem.vocabulary import Column
 
 MAX_LEVELS = 32
 MAX_FIELDS = 1_000
 """More names than that in one object are keys of a map, not fields."""
 _LONG = 2**63
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
@@ -88,15 +90,12 @@ def infer(samples: Iterable[Any], type: SchemaType, name: str) -> Schema:
         )
     match type:
         case SchemaType.AVRO:
-            name = _NOT_IN_A_NAME.sub("_", name)
-            name = name if _NAME.fullmatch(name) else f"_{name}"
-            return Schema(type, dump(_Avro().record(shape, name, ())))
+            return Schema(type, dump(_Avro().record(shape, plain_name(name), ())))
         case SchemaType.JSON:
             draft = "http://json-schema.org/draft-07/schema#"
             return Schema(type, dump({"$schema": draft, "title": name, **_json_object(shape)}))
         case SchemaType.PROTOBUF:
-            problem = "numbers of fields are not in them; only avro and json can be derived"
-            raise MainstemError("SCHEMA_NOT_DERIVED", where="the samples", problem=problem)
+            return message_schema(plain_name(name), _columns(shape, ()), None)
 
 
 def _kinds(shape: Shape) -> list[str]:
@@ -199,6 +198,47 @@ def _json(shape: Shape) -> Any:
     if len(branches) == 2 and shape.nulls:
         return {**branches[1], "type": ["null", branches[1]["type"]]}
     return branches[0] if len(branches) == 1 else {"anyOf": branches}
+
+
+# -- Protobuf, by way of the columns that a definition would have
+
+
+def _columns(shape: Shape, path: tuple[str, ...]) -> list[Column]:
+    alike: dict[str, str] = {}
+    for name in shape.fields:
+        if not _NAME.fullmatch(name):
+            raise _not_derived((*path, name), "Protobuf has no such names of fields")
+        same = alike.setdefault(name.replace("_", "").lower(), name)
+        if same != name:
+            raise _not_derived((*path, name), f"Protobuf takes it for the same name as {same}")
+    return [Column(name, _column(inner, (*path, name))) for name, inner in shape.fields.items()]
+
+
+def _column(shape: Shape, path: tuple[str, ...]) -> str:
+    kinds = _kinds(shape)
+    if len(kinds) != 1:
+        problem = "one of several types" if kinds else "always null, or in empty lists only"
+        raise _not_derived(path, f"it is {problem}, which no field of Protobuf is")
+    match kinds[0]:
+        case "number" if shape.numbers:
+            return "double"
+        case "number":
+            if shape.large:
+                raise _not_derived(path, "Protobuf has no integers of more than 64 bits")
+            return "bigint"
+        case "array":
+            assert shape.items is not None
+            inner = _column(shape.items, (*path, "[]"))
+            if shape.items.nulls or inner.startswith("array<"):
+                problem = "null" if shape.items.nulls else "list"
+                raise _not_derived(path, f"Protobuf has no {problem} inside of a list")
+            return f"array<{inner}>"
+        case "object":
+            if not shape.fields:
+                raise _not_derived(path, "it never has a field")
+            return f"struct<{','.join(f'{c.name}:{c.type}' for c in _columns(shape, path))}>"
+        case kind:
+            return kind
 
 
 def _format(text: str) -> str:

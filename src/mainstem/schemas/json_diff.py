@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mainstem.schemas.differences import Action, Difference, compare
+from mainstem.schemas.json_drafts import LEGACY
 from mainstem.schemas.json_facts import key_of
 from mainstem.schemas.json_parse import JsonSchema, Place, inner
 from mainstem.schemas.text import pointer
@@ -26,16 +27,30 @@ def json_differences(old: JsonSchema, new: JsonSchema) -> list[Difference]:
     todo: deque[Pair] = deque([(old.root, new.root, "#")])
     while todo and len(seen) < MAX_PAIRS:
         before, after, path = todo.popleft()
-        before, after = _target(before), _target(after)
+        if not (_says_more(before) or _says_more(after)):
+            before, after = _target(before), _target(after)
         if (id(before.contents), id(after.contents)) in seen:
             continue
         seen.add((id(before.contents), id(after.contents)))
         if isinstance(before.contents, dict) and isinstance(after.contents, dict):
             found += _keywords(before.contents, after.contents, path)
             todo += _pairs(before, after, path)
+            one, two = before.contents.get("$ref"), after.contents.get("$ref")
+            if isinstance(one, str) and isinstance(two, str):
+                todo.append((before.follow(one), after.follow(two), path))
+            else:
+                found += compare(path, "$ref", one, two)
         else:
             found += compare(path, "schema", before.contents, after.contents)
     return found
+
+
+def _says_more(place: Place) -> bool:
+    """True for a reference with keywords beside it that count, as they do since 2019-09."""
+    contents = place.contents
+    if not isinstance(contents, dict) or not isinstance(contents.get("$ref"), str):
+        return False
+    return place.draft not in LEGACY and bool(contents.keys() - _SKIPPED)
 
 
 def _target(place: Place) -> Place:
@@ -44,6 +59,7 @@ def _target(place: Place) -> Place:
     while (
         isinstance(place.contents, dict)
         and isinstance(place.contents.get("$ref"), str)
+        and not _says_more(place)
         and id(place.contents) not in seen
     ):
         seen.add(id(place.contents))

@@ -23,6 +23,8 @@ from mainstem.schemas.text import malformed, pointer, read_json, too_deep
 
 MAX_LEVELS = 64
 """Schemas inside one another; the library recurses ten frames deep for each."""
+MAX_BESIDE = 10_000
+"""Schemas that one and the same value is held against."""
 
 # where schemas stand inside a schema: as the value, in a list, in an object
 ONE = frozenset(
@@ -213,15 +215,22 @@ def _follow_all(parsed: JsonSchema) -> None:
 
 
 def _check_ends(beside: dict[int, list[int]], names: dict[int, str]) -> None:
-    """Refuses schemas that lead back to themselves for one and the same value: no check ends."""
-    done: set[int] = set()
+    """Refuses schemas that lead back to themselves for one and the same value: no check ends.
+
+    Nor soon, when each of thirty leads to the next one twice.
+    """
+    done: dict[int, int] = {}
+    """With how many schemas apply to one value."""
     for start, first in beside.items():
         way: dict[int, Iterator[int]] = {start: iter(first)}
         while way and start not in done:
             last = next(reversed(way))
             following = next((node for node in way[last] if node not in done), None)
             if following is None:
-                done.add(last)
+                done[last] = 1 + sum(done.get(node, 1) for node in beside[last])
+                if done[last] > MAX_BESIDE:
+                    problem = f"{names[last]} puts more than {MAX_BESIDE} schemas on one value"
+                    raise MainstemError("SCHEMA_TOO_LARGE", problem=problem)
                 del way[last]
             elif following in way:
                 circle = [*way][[*way].index(following) :]

@@ -10,6 +10,7 @@ from functools import lru_cache
 from jsonschema.exceptions import best_match
 
 from mainstem.schemas.json_parse import parse_json_schema
+from mainstem.schemas.json_steps import BoundedChecks, TooManySteps
 from mainstem.schemas.model import Reference, Schema
 from mainstem.schemas.text import pointer
 
@@ -31,7 +32,7 @@ class JsonReading:
 def checker(reading: JsonReading) -> Check:
     """What says why a text is refused; None for one that the schema lets through."""
     referred = dict(reading.referred)
-    validator = parse_json_schema(reading.schema, referred.__getitem__).validator()
+    checks = BoundedChecks(parse_json_schema(reading.schema, referred.__getitem__))
 
     def problem(data: bytes) -> str | None:
         try:
@@ -40,10 +41,13 @@ def checker(reading: JsonReading) -> Check:
             return f"it is not JSON: {error}"
         if not isinstance(value, dict):
             return f"a JSON object was expected, not {type(value).__name__}"
+        validator = checks.of(len(data))
         try:
             if validator.is_valid(value):
                 return None
             found = best_match(validator.iter_errors(value))
+        except TooManySteps as error:
+            return str(error)
         except RecursionError:
             return "it is nested too deep"
         assert found is not None

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from mainstem.definitions.model import Definition, Format
+from mainstem.definitions.formats import record_name
+from mainstem.definitions.model import Definition, Format, SubjectStrategy
 from mainstem.errors import MainstemError
 from mainstem.schemas import avro_columns, json_columns, protobuf_columns
 from mainstem.schemas.avro_model import AvroType
 from mainstem.schemas.avro_parse import parse_avro
+from mainstem.schemas.avro_print import with_references
 from mainstem.schemas.avro_read import NotReadable
 from mainstem.schemas.json_parse import parse_json_schema
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.model import Reference, Schema, SchemaType
+from mainstem.schemas.parse import parse
 from mainstem.schemas.protobuf_parse import ProtobufSchema, parse_protobuf
 from mainstem.schemas.protobuf_read import ProtobufReading, protobuf_reading
+from mainstem.schemas.record_names import record_names
 from mainstem.schemas.source import SchemaSource
+from mainstem.schemas.text import dump
 from mainstem.vocabulary import BACKFILL_PREFIX
 
 _MOST_STRANGE = 100
@@ -33,9 +38,9 @@ def own_schema(definition: Definition, before: ProtobufSchema | None = None) -> 
         case Format.JSON_SCHEMA:
             return json_columns.value_schema(definition)
         case Format.PROTOBUF:
-            message = None if before is None else before.first_message()
+            message = None if before is None else before.named(definition.record)
             columns = definition.value_columns
-            return protobuf_columns.message_schema(definition.name, columns, message)
+            return protobuf_columns.message_schema(record_name(definition), columns, message)
         case _:
             return avro_columns.value_schema(definition)
 
@@ -44,22 +49,58 @@ def next_schema(definition: Definition, registry: SchemaSource) -> Schema:
     """The same, made of the newest version that the registry has, where that matters."""
     if definition.format is not Format.PROTOBUF:
         return own_schema(definition)
-    try:
-        found = registry.latest(subject_of(definition.topic, keys=definition.of_keys)).schema
-    except MainstemError as error:
-        if error.code in _NOT_THERE:
-            return own_schema(definition)
-        raise
-    if found.type is not SchemaType.PROTOBUF:
+    found = newest_schema(definition, registry)
+    if found is None or found.type is not SchemaType.PROTOBUF:
         return own_schema(definition)
     return own_schema(definition, parse_protobuf(found, registry.resolve))
 
 
-def subject_of(topic: str, *, keys: bool = False) -> str:
-    """The subject of a topic's values or keys; what a backfill computes for it is of that kind."""
+def newest_schema(definition: Definition, registry: SchemaSource) -> Schema | None:
+    """The newest version that is registered for records of the definition's name, if any."""
+    subject, record = subject_of(definition), definition.record
+    try:
+        if record is None:
+            return registry.latest(subject).schema
+        for version in reversed(registry.versions(subject)):
+            found = registry.version(subject, version).schema
+            if record in record_names(parse(found, registry.resolve)):
+                return found
+    except MainstemError as error:
+        if error.code not in _NOT_THERE:
+            raise
+    return None
+
+
+def described(definition: Definition) -> Schema | None:
+    """The schema of a definition's values, as far as it tells that itself."""
+    if not definition.format.registered or not definition.value_columns:
+        return None
+    return own_schema(definition)
+
+
+def subject_of(definition: Definition) -> str:
+    """The subject of its values, or keys; what a backfill computes for it is of the same kind."""
+    if definition.of_keys:
+        return key_subject(definition.topic)
+    topic = _own_topic(definition.topic)
+    match definition.subject_strategy:
+        case SubjectStrategy.TOPIC_NAME:
+            return f"{topic}-value"
+        case SubjectStrategy.RECORD_NAME:
+            return record_name(definition)
+        case SubjectStrategy.TOPIC_RECORD_NAME:
+            return f"{topic}-{record_name(definition)}"
+
+
+def key_subject(topic: str) -> str:
+    """The subject of a topic's keys."""
+    return f"{_own_topic(topic)}-key"
+
+
+def _own_topic(topic: str) -> str:
     if topic.startswith(BACKFILL_PREFIX):
-        topic = topic.removeprefix(BACKFILL_PREFIX).rpartition(".")[0]
-    return f"{topic}-{'key' if keys else 'value'}"
+        return topic.removeprefix(BACKFILL_PREFIX).rpartition(".")[0]
+    return topic
 
 
 @contextmanager
@@ -84,6 +125,7 @@ class KnownSchemas:
         self._registry = registry
         self._avro: dict[int, AvroType] = {}
         self._json: dict[int, JsonReading] = {}
+        self._names: dict[int, Mapping[str, tuple[int, ...]]] = {}
         self._protobuf: dict[int, ProtobufReading] = {}
         self._ids: dict[tuple[str, int], int] = {}
         """By subject and version, which stays what it is even when it is deleted."""
@@ -130,6 +172,14 @@ class KnownSchemas:
                 self._json[id] = JsonReading(schema, tuple(referred.items()))
         return self._json[id]
 
+    def names(self, id: int) -> Mapping[str, tuple[int, ...]]:
+        """The names that records with that id have (`record_names`); NotReadable as above."""
+        if id not in self._names:
+            with _judged(id):
+                parsed = parse(self._registry.by_id(id), self._registry.resolve)
+                self._names[id] = record_names(parsed)
+        return self._names[id]
+
     def protobuf(self, id: int) -> ProtobufReading:
         """The Protobuf schema with that id; raises NotReadable in the same way."""
         if id not in self._protobuf:
@@ -146,9 +196,11 @@ class KnownSchemas:
             raise NotReadable(message)
         return schema
 
-    def ids_of(self, topic: str, *, keys: bool = False) -> list[int]:
-        """The ids of all versions that are registered for a topic's values, or for its keys."""
-        subject = subject_of(topic, keys=keys)
+    def ids_of(self, definition: Definition) -> list[int]:
+        """The ids of all versions that are registered for a definition's values, or its keys."""
+        return self._ids_under(subject_of(definition))
+
+    def _ids_under(self, subject: str) -> list[int]:
         for version in self._versions_of(subject):
             if (subject, version) not in self._ids:
                 self._ids[subject, version] = self._registry.version(subject, version).id
@@ -156,13 +208,13 @@ class KnownSchemas:
 
     def is_of_keys(self, id: int, topic: str) -> bool:
         """True when that schema is registered for a topic's keys."""
-        subject = subject_of(topic, keys=True)
+        subject = key_subject(topic)
         strange = self._strange.setdefault(subject, set())
         if id in strange:
             return False
         if any(known == subject and each == id for (known, _), each in self._ids.items()):
             return True
-        if len(strange) < _MOST_STRANGE and id in self.ids_of(topic, keys=True):
+        if len(strange) < _MOST_STRANGE and id in self._ids_under(subject):
             return True
         strange.add(id)
         return False
@@ -184,9 +236,21 @@ class KnownSchemas:
                 where="a stream that takes its columns from the registry",
                 advice="Write with a client that has the schema, or give the stream columns.",
             )
-        subject = subject_of(definition.topic, keys=definition.of_keys)
-        written = (subject, definition.name, definition.format, definition.value_columns)
+        subject = subject_of(definition)
+        parts = (record_name(definition), definition.format, definition.value_columns)
+        written = (subject, *parts)
         if written not in self._written:
             schema = next_schema(definition, self._registry)
             self._written[written] = self._registry.register(subject, schema).id
         return self._written[written]
+
+    def described(self, definition: Definition) -> Schema | None:
+        """The schema of a definition's values, whole in itself: the registry's, or else its own."""
+        registered = definition.format.registered and definition.pattern is None
+        found = newest_schema(definition, self._registry) if registered else None
+        if found is None or (found.references and found.type is not SchemaType.AVRO):
+            return described(definition)
+        if not found.references:
+            return found
+        whole = with_references(parse_avro(found, self._registry.resolve))
+        return Schema(found.type, dump(whole))

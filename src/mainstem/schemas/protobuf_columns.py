@@ -13,7 +13,6 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto
 
 from mainstem.definitions.types import struct_fields, type_parts
-from mainstem.schemas.avro_columns import record_name
 from mainstem.schemas.model import Schema, SchemaType
 from mainstem.vocabulary import Column
 
@@ -36,12 +35,13 @@ _FIRST_NOT_FREE, _FIRST_FREE_AGAIN = 19_000, 20_000
 
 
 def message_schema(name: str, columns: Sequence[Column], before: Descriptor | None) -> Schema:
-    """A message of these columns, each of which may be absent."""
-    own = record_name(name)
+    """A message of that full name with these columns, each of which may be absent."""
+    package, _, own = name.rpartition(".")
     imports: set[str] = set()
-    lines = list(_message(own, f".{own}", columns, before, imports))
-    named = [f'import "{path}";' for path in sorted(imports)]
-    parts = ['syntax = "proto3";', *([""] if named else []), *named, "", *lines]
+    lines = list(_message(own, f".{name}", columns, before, imports))
+    head = [f"package {package};"] if package else []
+    head += [f'import "{path}";' for path in sorted(imports)]
+    parts = ['syntax = "proto3";', *([""] if head else []), *head, "", *lines]
     return Schema(SchemaType.PROTOBUF, "\n".join(parts) + "\n")
 
 

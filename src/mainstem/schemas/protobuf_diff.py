@@ -25,7 +25,7 @@ def protobuf_differences(old: ProtobufSchema, new: ProtobufSchema) -> list[Diffe
         else:
             found.append(Difference(name, Action.ADDED, "message", None, name))
     found += [
-        Difference(name, Action.REMOVED, "message", name, None) for name in olds.keys() - news
+        Difference(name, Action.REMOVED, "message", name, None) for name in olds if name not in news
     ]
     found += _enums(dict(_all_enums(before)), dict(_all_enums(after)))
     return found
@@ -55,7 +55,7 @@ def _message(before: Descriptor, after: Descriptor, path: str) -> Iterator[Diffe
 def _enums(
     olds: dict[str, EnumDescriptor], news: dict[str, EnumDescriptor]
 ) -> Iterator[Difference]:
-    for name in [*news, *(olds.keys() - news)]:
+    for name in dict.fromkeys((*news, *olds)):
         old, new = olds.get(name), news.get(name)
         if old is None or new is None:
             yield from compare(name, "enum", old and name, new and name)

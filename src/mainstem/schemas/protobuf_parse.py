@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,9 +61,12 @@ class ProtobufSchema:
         assert found is not None
         return found
 
-    def first_message(self) -> Descriptor | None:
-        """The message that records without a place are; None in a file without any."""
-        return self.message() if self.file.message_type else None
+    def named(self, name: str | None) -> Descriptor | None:
+        """The message of that full name, or for no name the first; None when there is none."""
+        if name is None:
+            return self.message() if self.file.message_type else None
+        found = (m for m in all_messages(self.descriptor) if m.full_name == name)
+        return next(found, None)
 
     def message_class(self, indexes: tuple[int, ...] = (0,)) -> type[Message]:
         """The class of the message at a place."""
@@ -140,10 +144,10 @@ def _check(parsed: ProtobufSchema) -> None:
 
 
 def all_messages(file: FileDescriptor) -> Iterator[Descriptor]:
-    """Every message of a file, those within others, too; not the entries of maps."""
-    todo = list(file.message_types_by_name.values())
+    """Every message of a file in its order, those within others, too; not the entries of maps."""
+    todo = deque(file.message_types_by_name.values())
     while todo:
-        message = todo.pop()
+        message = todo.popleft()
         if not message.GetOptions().map_entry:
             yield message
-            todo += message.nested_types
+            todo.extendleft(reversed(message.nested_types))

@@ -6,9 +6,6 @@ can hold is named with the reason; nothing is guessed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,9 +23,20 @@ from mainstem.schemas.avro_model import (
     logical,
 )
 from mainstem.schemas.avro_parse import AvroSchema
+from mainstem.schemas.column_types import (
+    MOST_DIGITS,
+    MOST_LEVELS,
+    Columns,
+    NotMapped,
+    Way,
+    collected,
+    struct,
+)
+from mainstem.schemas.json_columns import BOUNDS, NOT_FINITE
 from mainstem.schemas.json_parse import JsonSchema, Place
 from mainstem.schemas.parse import Parsed
-from mainstem.schemas.sql_names import sql_name
+from mainstem.schemas.protobuf_fields import message_columns, named_message
+from mainstem.schemas.protobuf_parse import ProtobufSchema
 
 _PLAIN = {
     "boolean": "BOOLEAN",
@@ -46,90 +54,33 @@ _LOGICAL = {
     "local-timestamp-millis": "TIMESTAMP_NTZ",
     "local-timestamp-micros": "TIMESTAMP_NTZ",
 }
-_MOST_DIGITS = 38
-_MOST_LEVELS = 32
-_MOST_TYPES = 10_000
 _FORMATS = {"date": "DATE", "date-time": "TIMESTAMP"}
 
 
-class _NotMapped(ValueError):
-    """No column type holds it; the text says why."""
-
-
-class _Way:
-    """How one field is walked through: never into itself, nor for ever where types are shared."""
-
-    def __init__(self) -> None:
-        self._inside: list[Any] = []
-        self._left = _MOST_TYPES
-
-    @contextmanager
-    def into(self, node: Any) -> Iterator[None]:
-        """While the inside of a type is looked at."""
-        self._left -= 1
-        if any(node is outer for outer in self._inside):
-            raise _NotMapped("it contains itself")
-        if self._left < 0 or len(self._inside) >= _MOST_LEVELS:
-            raise _NotMapped("it is too large")
-        self._inside.append(node)
-        yield
-        self._inside.pop()
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Names and types as a definition has them; `left_out` is a path with the reason."""
-
-    columns: tuple[tuple[str, str], ...]
-    left_out: tuple[tuple[str, str], ...]
-
-
-def to_columns(parsed: Parsed) -> Columns:
-    """The columns of a record."""
+def to_columns(parsed: Parsed, record: str | None = None) -> Columns:
+    """The columns of a record; `record` is a message of a Protobuf file, else it is the first."""
     match parsed:
-        case AvroSchema(root=Record() as record):
-            return _collected((f.name, partial(_avro, f.type, _Way())) for f in record.fields)
+        case ProtobufSchema():
+            return message_columns(named_message(parsed, record))
+        case AvroSchema(root=Record() as root):
+            return collected((f.name, partial(_avro, f.type, Way())) for f in root.fields)
         case JsonSchema():
             members = _properties(_followed(parsed.root))
             if members is not None:
-                return _collected((name, partial(_json, p, _Way())) for name, p in members.items())
+                return collected((name, partial(_json, p, Way())) for name, p in members.items())
     return Columns((), (("the schema", "it is not a record with fields"),))
-
-
-def _collected(members: Iterable[tuple[str, Callable[[], str]]]) -> Columns:
-    columns: list[tuple[str, str]] = []
-    left_out: list[tuple[str, str]] = []
-    names: set[str] = set()
-    for name, type_of in members:
-        try:
-            if name.lower() in names:
-                raise _NotMapped("another field has the same name but for its case")
-            columns.append((name, type_of()))
-            names.add(name.lower())
-        except _NotMapped as problem:
-            left_out.append((name, str(problem)))
-    return Columns(tuple(columns), tuple(left_out))
-
-
-def _struct(members: Iterable[tuple[str, str]]) -> str:
-    given = list(members)
-    if not given:
-        raise _NotMapped("a record without fields")
-    if len({name.lower() for name, _ in given}) < len(given):
-        raise _NotMapped("two fields have the same name but for its case")
-    return f"STRUCT<{', '.join(f'{sql_name(name)}: {type}' for name, type in given)}>"
 
 
 # -- Avro
 
 
-def _avro(type: AvroType, way: _Way) -> str:
+def _avro(type: AvroType, way: Way) -> str:
     known = logical(type)
     if known is not None and (known.name in _LOGICAL or known.name == "decimal"):
         return _logical(known)
     match type:
         case Primitive(kind="null"):
-            raise _NotMapped("it is always null")
+            raise NotMapped("it is always null")
         case Primitive():
             return _PLAIN[type.kind]
         case Enum():
@@ -147,31 +98,31 @@ def _avro(type: AvroType, way: _Way) -> str:
                 b for b in type.branches if not (isinstance(b, Primitive) and b.kind == "null")
             ]
             if not others:
-                raise _NotMapped("it is always null")
+                raise NotMapped("it is always null")
             if len(others) > 1:
-                raise _NotMapped(f"it is one of several types: {describe(type)}")
+                raise NotMapped(f"it is one of several types: {describe(type)}")
             return _avro(others[0], way)
         case Record():
             with way.into(type):
-                return _struct((field.name, _avro(field.type, way)) for field in type.fields)
+                return struct((field.name, _avro(field.type, way)) for field in type.fields)
 
 
 def _logical(known: Logical) -> str:
     if known.name != "decimal":
         return _LOGICAL[known.name]
-    if known.precision > _MOST_DIGITS:
-        raise _NotMapped(f"{known} has more than {_MOST_DIGITS} digits")
+    if known.precision > MOST_DIGITS:
+        raise NotMapped(f"{known} has more than {MOST_DIGITS} digits")
     return f"DECIMAL({known.precision}, {known.scale})"
 
 
 # -- JSON Schema
 
 
-def _json(place: Place, way: _Way) -> str:
+def _json(place: Place, way: Way) -> str:
     place = _followed(place)
     kinds = _kinds(place)
     if len(kinds) != 1:
-        raise _NotMapped("it is one of several types" if kinds else "it has no type but null")
+        raise NotMapped("it is one of several types" if kinds else "it has no type but null")
     contents = place.contents
     match kinds[0]:
         case "string" if contents.get("contentEncoding") == "base64":
@@ -179,7 +130,9 @@ def _json(place: Place, way: _Way) -> str:
         case "string":
             return _FORMATS.get(str(contents.get("format")), "STRING")
         case "integer":
-            return "BIGINT"
+            bounds = contents.get("minimum"), contents.get("maximum")
+            # what a definition of ours has registered says its own type again
+            return next((n.upper() for n, known in BOUNDS.items() if known == bounds), "BIGINT")
         case "number":
             return "DOUBLE"
         case "boolean":
@@ -187,7 +140,7 @@ def _json(place: Place, way: _Way) -> str:
         case "array":
             items = contents.get("items")
             if not isinstance(items, dict):
-                raise _NotMapped("its items are not of one type that is said")
+                raise NotMapped("its items are not of one type that is said")
             with way.into(contents):
                 return f"ARRAY<{_json(place.part(items), way)}>"
         case _:
@@ -195,24 +148,24 @@ def _json(place: Place, way: _Way) -> str:
                 return _json_object(place, way)
 
 
-def _json_object(place: Place, way: _Way) -> str:
+def _json_object(place: Place, way: Way) -> str:
     members = _properties(place)
     if members:
-        return _struct((name, _json(inner, way)) for name, inner in members.items())
+        return struct((name, _json(inner, way)) for name, inner in members.items())
     values = place.contents.get("additionalProperties")
     if isinstance(values, dict) and values:
         return f"MAP<STRING, {_json(place.part(values), way)}>"
-    raise _NotMapped("an object whose fields are not said")
+    raise NotMapped("an object whose fields are not said")
 
 
 def _followed(place: Place) -> Place:
-    """Where references lead, and the one choice beside null."""
-    for _ in range(_MOST_LEVELS):
+    """Where references lead, and the one choice beside null and what is no number."""
+    for _ in range(MOST_LEVELS):
         contents = place.contents
         if not isinstance(contents, dict):
             return place
         choices = contents.get("anyOf") or contents.get("oneOf") or []
-        others = [one for one in choices if one != {"type": "null"}]
+        others = [one for one in choices if one not in ({"type": "null"}, NOT_FINITE)]
         if "$ref" in contents:
             place = place.follow(contents["$ref"])
         elif "type" not in contents and len(others) == 1:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import keyword
 import re
 from typing import Any
-
-from pydantic import BaseModel
 
 from mainstem.errors import MainstemError
 from mainstem.schemas.avro_model import (
@@ -27,6 +23,11 @@ from mainstem.schemas.avro_model import (
 from mainstem.schemas.avro_parse import AvroSchema
 from mainstem.schemas.json_parse import JsonSchema, Place
 from mainstem.schemas.parse import Parsed
+from mainstem.schemas.protobuf_fields import named_message
+from mainstem.schemas.protobuf_parse import ProtobufSchema
+from mainstem.schemas.protobuf_python import message_class
+from mainstem.schemas.python_classes import MODULES, Classes, Member, either, text
+from mainstem.schemas.record_names import check_named
 
 _PLAIN = {
     "null": "None",
@@ -64,31 +65,34 @@ from __future__ import annotations
 
 {imports}from pydantic import BaseModel{more}
 '''
-_MODULES = ("datetime", "decimal", "uuid")
-_TAKEN = frozenset((*_MODULES, *_PLAIN.values(), "list", "dict"))
-"""What annotations mention: a field of that name would hide it."""
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9]+")
-_NOT_IN_A_FIELD = re.compile(r"\W", re.ASCII)
 _MAX_LEVELS = 64
 _MAX_TYPES = 20_000
 """Beyond that, types are `Any`: shared ones could be repeated without end."""
 
 
-def to_python(parsed: Parsed, about: str) -> str:
-    """The text of a module; its last class is the record itself."""
-    classes = _Classes()
+def to_python(parsed: Parsed, about: str, record: str | None = None) -> str:
+    """The text of a module; its last class is the record itself.
+
+    `record` is a message of a Protobuf file, else it is the first.
+    """
+    check_named(parsed, record)
+    classes = _Records()
     try:
         match parsed:
-            case AvroSchema(root=Record() as record):
-                classes.avro(record)
+            case AvroSchema(root=Record() as root):
+                classes.avro(root)
+            case ProtobufSchema():
+                message_class(named_message(parsed, record), classes)
             case JsonSchema():
                 classes.json(parsed.root, str(_keyword(parsed.root, "title") or "Record"))
     except RecursionError:
         raise _not_derived("it is nested too deep") from None
     if not classes.texts:
-        raise _not_derived("classes are made of Avro records and of JSON objects with properties")
+        raise _not_derived(
+            "classes are made of Avro records, JSON objects with properties and messages"
+        )
     body = "\n\n\n".join(classes.texts)
-    modules = [name for name in _MODULES if re.search(rf"\b{name}\.", body)]
+    modules = [name for name in MODULES if re.search(rf"\b{name}\.", body)]
     typing = [name for name in ("Any", "Literal") if re.search(rf"\b{name}\b", body)]
     imports = "".join(f"import {name}\n" for name in modules)
     if typing:
@@ -101,13 +105,11 @@ def to_python(parsed: Parsed, about: str) -> str:
     return f"{head}\n\n{body}\n"
 
 
-class _Classes:
-    """The classes that were needed so far; a record that contains itself is named, not repeated."""
+class _Records(Classes):
+    """The classes of Avro records and JSON objects."""
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._names: dict[int, str] = {}
-        self._kept: list[Any] = []
+        super().__init__()
         self._level = 0
         self._left = _MAX_TYPES
 
@@ -122,7 +124,7 @@ class _Classes:
             case Primitive():
                 return _PLAIN[type.kind]
             case Enum():
-                return f"Literal[{', '.join(map(_text, type.symbols))}]"
+                return f"Literal[{', '.join(map(text, type.symbols))}]"
             case Fixed():
                 return "bytes"
             case Array():
@@ -130,15 +132,15 @@ class _Classes:
             case Map():
                 return f"dict[str, {self.avro(type.values)}]"
             case Union():
-                return _either([self.avro(branch) for branch in type.branches])
+                return either([self.avro(branch) for branch in type.branches])
             case Record():
-                name, new = self._named(type, unqualified(type.name))
+                name, new = self.named(type, unqualified(type.name))
                 if new:
                     members = [self._avro_member(field) for field in type.fields]
-                    self._write(name, members, type.doc)
+                    self.write(name, members, type.doc)
                 return name
 
-    def _avro_member(self, field: Field) -> tuple[str, str, str | None]:
+    def _avro_member(self, field: Field) -> Member:
         default = None
         if field.default is not MISSING:
             plain = field.default is None or isinstance(field.default, bool | int | float | str)
@@ -146,7 +148,7 @@ class _Classes:
             # bytes, times and decimals have defaults in another form than their values
             if plain and isinstance(type, Primitive | Enum) and _as_it_is(type):
                 plain_text = isinstance(field.default, str)
-                default = _text(field.default) if plain_text else repr(field.default)
+                default = text(field.default) if plain_text else repr(field.default)
         return field.name, self.avro(field.type), default
 
     # -- JSON Schema
@@ -167,10 +169,10 @@ class _Classes:
                 return _literal(contents.get("enum", [contents.get("const")]))
             choices = contents.get("anyOf") or contents.get("oneOf")
             if choices and "type" not in contents:
-                return _either([self.json(place.part(one), wanted) for one in choices])
+                return either([self.json(place.part(one), wanted) for one in choices])
             given = contents.get("type", "object" if "properties" in contents else None)
             kinds = given if isinstance(given, list) else [given]
-            return _either([self._json_kind(place, kind, wanted) for kind in kinds])
+            return either([self._json_kind(place, kind, wanted) for kind in kinds])
         finally:
             self._level -= 1
 
@@ -191,118 +193,31 @@ class _Classes:
         return _PLAIN.get(str(kind), "Any")
 
     def _json_object(self, place: Place, wanted: str) -> str:
-        name, new = self._named(place.contents, wanted)
+        name, new = self.named(place.contents, wanted)
         if new:
             required = place.contents.get("required", [])
-            members: list[tuple[str, str, str | None]] = []
+            members: list[Member] = []
             for member, inner in place.contents["properties"].items():
                 type = self.json(place.part(inner), f"{name} {member}")
                 if member in required:
                     members.append((member, type, None))
                 else:
-                    members.append((member, _either([type, "None"]), "None"))
+                    members.append((member, either([type, "None"]), "None"))
             closed = place.contents.get("additionalProperties") is False
             about = place.contents.get("description")
-            self._write(name, members, about if isinstance(about, str) else None, closed=closed)
+            self.write(name, members, about if isinstance(about, str) else None, closed=closed)
         return name
-
-    # -- text
-
-    def _named(self, node: Any, wanted: str) -> tuple[str, bool]:
-        """The name of a record's class, and whether it is still to be written."""
-        if id(node) in self._names:
-            return self._names[id(node)], False
-        words = [word for word in _NOT_IN_A_NAME.split(wanted) if word]
-        plain = "".join(word[0].upper() + word[1:] for word in words) or "Record"
-        plain = plain if plain[0].isalpha() else f"Record{plain}"
-        taken = {
-            *self._names.values(),
-            "Any",
-            "Literal",
-            "Field",
-            "BaseModel",
-            "ConfigDict",
-            "None",
-        }
-        name, number = plain, 2
-        while name in taken:
-            name, number = f"{plain}{number}", number + 1
-        self._names[id(node)] = name
-        self._kept.append(node)  # an id is of use as long as its object is there
-        return name, True
-
-    def _write(
-        self,
-        name: str,
-        members: list[tuple[str, str, str | None]],
-        about: str | None,
-        *,
-        closed: bool = False,
-    ) -> None:
-        lines = [f"class {name}(BaseModel):"]
-        if about:
-            lines.append(f"    {_text(about)}")
-        names = _field_names([member for member, _, _ in members])
-        options = ['extra="forbid"'] if closed else []
-        if any(names[member] != member for member, _, _ in members):
-            options += ["populate_by_name=True", "serialize_by_alias=True"]
-        if options:
-            lines.append(f"    model_config = ConfigDict({', '.join(options)})")
-        # a field without a default may stand behind one with: they are given by name
-        for member, type, default in members:
-            value = f" = {default}" if default is not None else ""
-            if names[member] != member:
-                first = f"{default}, " if default is not None else ""
-                value = f" = Field({first}alias={_text(member)})"
-            lines.append(f"    {names[member]}: {type}{value}")
-        if len(lines) == 1:
-            lines.append("    pass")
-        self.texts.append("\n".join(lines))
-
-
-def _field_names(members: list[str]) -> dict[str, str]:
-    """Names that Python, pydantic and the annotations leave free."""
-    found: dict[str, str] = {}
-    used = set(members)
-    for member in members:
-        name = _NOT_IN_A_FIELD.sub("_", member).lstrip("_") or "field"
-        name = f"field_{name}" if name[0].isdigit() else name
-        # a name with a capital may be that of a class
-        if (
-            keyword.iskeyword(name)
-            or name in _TAKEN
-            or name[0].isupper()
-            or hasattr(BaseModel, name)
-        ):
-            name += "_"
-        while name != member and (name in used or name in found.values()):
-            name += "_"
-        found[member] = name
-    return found
-
-
-def _either(types: list[str]) -> str:
-    """A union, null last."""
-    plain = list(dict.fromkeys(types))
-    if "Any" in plain:
-        return "Any"
-    return " | ".join(sorted(plain, key=lambda type: type == "None"))
 
 
 def _literal(values: Any) -> str:
     if isinstance(values, list) and all(isinstance(v, str | int | None) for v in values) and values:
-        texts = (_text(v) if isinstance(v, str) else repr(v) for v in values)
+        texts = (text(v) if isinstance(v, str) else repr(v) for v in values)
         return f"Literal[{', '.join(texts)}]"
     return "Any"
 
 
 def _as_it_is(type: Primitive | Enum) -> bool:
     return isinstance(type, Enum) or (type.logical is None and type.kind != "bytes")
-
-
-def _text(value: str) -> str:
-    """A literal, which JSON's texts are, too."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _not_derived(problem: str) -> MainstemError:

@@ -65,3 +65,19 @@ def _zigzag(data: bytes, at: int) -> tuple[int, int]:
             return (number >> 1) ^ -(number & 1), at
     message = "the numbers that name its message are cut off"
     raise NotFramed(message)
+
+
+def index_forms(indexes: tuple[int, ...]) -> tuple[bytes, ...]:
+    """The bytes that name a message, in all the ways in which `message_indexes` reads them."""
+    numbers = (len(indexes), *indexes)
+    data = b"".join(_unsigned(number << 1) for number in numbers)
+    return (FIRST_MESSAGE, data) if indexes == (0,) else (data,)
+
+
+def _unsigned(number: int) -> bytes:
+    data = bytearray()
+    while number > 0x7F:
+        data.append(number & 0x7F | 0x80)
+        number >>= 7
+    data.append(number)
+    return bytes(data)

@@ -10,14 +10,14 @@ from typing import Any
 
 from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.definitions.patterns import TopicPattern
-from mainstem.engine.quarantine import Report
+from mainstem.engine.quarantine import Report, parts_of
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.late import Ledger
 from mainstem.schemas.codec import Codec
 from mainstem.testing.registry import MemoryRegistry, written_by
-from mainstem.vocabulary import Offsets, group_of
+from mainstem.vocabulary import Offsets
 
 
 class CaseLedger(Ledger):
@@ -103,17 +103,16 @@ def value_of(
 
 def covered(admin: Admin, report: Report) -> bool:
     """True when the keeper of the quarantine has been through all that a report tells of."""
-    group = group_of(f"quarantine.{report.stream.topic}")
     there = admin.all_end_offsets(report.end)
-    try:
-        kept = {topic: admin.group_offsets(group, topic) for topic in there}
-    except MainstemError:  # a broker that has just started may not know its groups yet
-        return False
-    return all(
-        kept[topic].get(partition, 0) >= end
-        for topic in there
-        for partition, end in report.end[topic].items()
-    )
+    for part in parts_of(report.stream):
+        try:
+            kept = {topic: admin.group_offsets(part.group, topic) for topic in there}
+        except MainstemError:  # a broker that has just started may not know its groups yet
+            return False
+        ends = ((topic, *at) for topic in there for at in report.end[topic].items())
+        if not all(kept[topic].get(partition, 0) >= end for topic, partition, end in ends):
+            return False
+    return True
 
 
 def row_of(value: bytes) -> dict[str, Any]:

@@ -318,7 +318,7 @@ class Driver:
     def pairs(self, name: str) -> list[Pair]:
         """Keys and values of what the object holds now."""
         definition = self.entry(name).definition
-        records = self.records(definition.topic)
+        records = self._own_records(definition)
         if definition.kind is Kind.TABLE:
             records = list({r.key: r for r in records}.values())
         return [(r.key, r.value) for r in records if r.value is not None]
@@ -337,11 +337,16 @@ class Driver:
     def keys(self, name: str) -> list[str | None]:
         """The keys of all records of the object, as they are in the log."""
         definition = self.entry(name).definition
-        keys = [record.key for record in self.records(definition.topic)]
+        keys = [record.key for record in self._own_records(definition)]
         if definition.keys is not None:
             told = definition.keys
             keys = [None if key is None else self.codec.key_text(told, key) for key in keys]
         return [None if key is None else key.decode() for key in keys]
+
+    def _own_records(self, definition: Definition) -> list[Record]:
+        """The records of the object's topic, without those of other names."""
+        records = self.records(definition.topic)
+        return [r for r in records if self.codec.is_own(definition, r.value)]
 
     def records(self, topic: str) -> list[Record]:
         """All committed records of a topic, partition by partition."""

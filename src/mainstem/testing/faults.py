@@ -106,8 +106,19 @@ class Faults:
         """Waits until the armed point was passed."""
         armed = self._armed
         wanted = armed.read_text() if armed.exists() else ""
-        eventually(lambda: not armed.exists(), _CRASH_SECONDS, every=0.02, what=f"crash {wanted}")
-        return Death(part, None, time.time())
+        alive = time.time()
+
+        def passed() -> bool:
+            nonlocal alive
+            looked = time.time()
+            if armed.exists():
+                alive = looked
+                return False
+            return True
+
+        eventually(passed, _CRASH_SECONDS, every=0.02, what=f"crash {wanted}")
+        # by the time that it is noticed here, the supervisor may have begun to start it again
+        return Death(part, None, alive)
 
     def kill(self, part: PartName) -> Death:
         """Kills a part of the stack, now."""

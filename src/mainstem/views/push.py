@@ -361,22 +361,27 @@ class _Run:
         return self._offsets.setdefault(topic, {})
 
     async def _changes(self, records: list[Record]) -> Iterator[Event]:
-        texts = records
+        texts, bad = records, 0
         if self._definition.format is not Format.JSON or self._keys is not None:
-            texts = await self._push._in_thread(self._texts, records)
+            texts, bad = await self._push._in_thread(self._texts, records)
         evaluated = await self._evaluation.changes(self._push._readers, self._names, texts)
-        self._skipped += evaluated.skipped + len(records) - len(texts)
+        self._skipped += evaluated.skipped + bad
         return self._told(evaluated)
 
-    def _texts(self, records: list[Record]) -> list[Record]:
-        """The records with keys and values as JSON, without those that cannot be read."""
-        made = []
+    def _texts(self, records: list[Record]) -> tuple[list[Record], int]:
+        """The records with keys and values as JSON; and how many there were that cannot be read.
+
+        Records of another name are neither.
+        """
+        made, bad = [], 0
+        definition, codec = self._definition, self._push._codec
         for record in records:
             try:
-                made.append(record_text(record, self._definition, self._keys, self._push._codec))
+                if codec.is_own(definition, record.value):
+                    made.append(record_text(record, definition, self._keys, codec))
             except NotDecoded:
-                continue
-        return made
+                bad += 1
+        return made, bad
 
     def _told(self, evaluated: Evaluated) -> Iterator[Event]:
         for record, change in evaluated.changes:

@@ -20,6 +20,9 @@ from mainstem.definitions.model import Format, Select
 from mainstem.definitions.parse import parse_one
 from mainstem.errors import MainstemError
 from mainstem.log.admin import TopicSpec
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.known import KnownSchemas
+from mainstem.testing.registry import MemoryRegistry, written_by
 from mainstem.views.changes import selection_of
 from mainstem.views.push import Event, Push, Subscription
 from mainstem.views.readers import Readers
@@ -29,6 +32,7 @@ pytestmark = pytest.mark.kafka
 Topic = Callable[..., str]
 Current = dict[str, Entry]
 CHANGES = ("append", "upsert", "delete")
+RECORD = {"type": "record", "fields": [{"name": "n", "type": "long"}]}
 
 
 async def opened(lab: Any, current: Current) -> tuple[Push, Readers]:
@@ -119,6 +123,26 @@ def test_changes_of_a_stream_in_another_format(lab: Any, topic: Topic) -> None:
 
     events = collect(lab, entry, "SELECT n, k FROM push_csv EMIT CHANGES", until=more)
     assert [change["row"] for change in rows(events)] == [{"n": 1, "k": "a,b"}, {"n": 2, "k": "d"}]
+
+
+def test_changes_of_a_stream_are_those_of_its_name(lab: Any, topic: Topic) -> None:
+    entry = lab.stream("push_name", topic(), {"n": "bigint"})
+    changed = {"format": Format.AVRO, "record": "shop.A"}
+    entry = replace(entry, definition=replace(entry.definition, **changed))
+    registry = MemoryRegistry()
+    lab.codec = Codec(KnownSchemas(registry))
+
+    def more(events: list[Event]) -> bool:
+        if events[-1].name == "progress" and len(events) == 2:
+            sent = [
+                written_by(registry, json.dumps({**RECORD, "name": name}), {"n": n})
+                for n, name in enumerate(("shop.A", "shop.B", "A", "shop.A"))
+            ]
+            lab.send(entry.definition.topic, *((b"k", v) for v in (sent[0], None, b"x", *sent[1:])))
+        return len(rows(events)) == 2
+
+    events = collect(lab, entry, "SELECT n FROM push_name EMIT CHANGES", until=more)
+    assert [change["row"] for change in rows(events)] == [{"n": 0}, {"n": 3}]
 
 
 def test_filter_sends_deletions_of_rows_that_the_client_has(lab: Any, topic: Topic) -> None:

@@ -281,3 +281,44 @@ def test_infer_and_to_sql(run: Run, clicks: Path) -> None:
 def test_samples_that_are_not_json(run: Run, text: str) -> None:
     result = run("schema", "infer", "-", stdin=text)
     assert (result.code, "FILE_UNREADABLE" in result.err) == (1, True)
+
+
+SQL = """
+CREATE STREAM clicks (user STRING, at TIMESTAMP) WITH (format = 'avro');
+CREATE STREAM plain (id INT);
+CREATE STREAM big WITH (format = 'avro') AS SELECT id FROM plain;
+"""
+
+
+def test_from_sql(run: Run) -> None:
+    Path("p.sql").write_text(SQL)
+    made = json.loads(run("schema", "from-sql", "p.sql", "--name", "Clicks").out)
+    assert (made["name"], made["fields"][1]["type"][1]["type"]) == ("clicks", "long")
+    assert json.loads(run("schema", "from-sql", "p.sql", "--name", "plain").out)["title"] == "plain"
+    first = SQL.partition(";")[0]
+    text = run("schema", "from-sql", "-", "--type", "protobuf", stdin=first).out
+    assert "message clicks {" in text
+    assert run("schema", "from-sql", "p.sql").code == 64
+    assert "SCHEMA_NOT_DERIVED" in run("schema", "from-sql", "p.sql", "--name", "big").err
+    assert "UNKNOWN_RELATION" in run("schema", "from-sql", "p.sql", "--name", "none").err
+    short = "CREATE STREAM s (id TINYINT)"
+    assert "NOT_SUPPORTED" in run("schema", "from-sql", "-", "--type", "avro", stdin=short).err
+
+
+def test_from_sql_of_a_running_object(run: Run, gateway: Gateway) -> None:
+    answer = one(
+        "big", columns=["id", "name"], format="protobuf", record="shop.Big", sql="CREATE ...",
+        subject_strategy="record_name", file="p.sql", line=1,
+    )  # fmt: skip
+    gateway.answer("GET", "/v1/objects/big", answer)
+    text = run("schema", "from-sql", "big").out
+    assert "package shop;" in text
+    assert "optional string name = 2;" in text
+    Path("shop.Big.proto").write_text(text.replace("name = 2", "name = 7"))
+    assert run("schema", "register", "shop.Big", "shop.Big.proto").code == 0
+    assert "optional string name = 7;" in run("schema", "from-sql", "big").out
+    sql = run("schema", "to-sql", "shop.Big", "--topic", "t").out
+    assert "record = 'shop.Big', subject_strategy = 'record_name'" in sql
+    assert "record" not in run("schema", "to-sql", "shop.Big.proto", "--topic", "t").out
+    sql = run("schema", "to-sql", "shop.Big.proto", "--topic", "t", "--record", "shop.Big").out
+    assert "record = 'shop.Big');" in sql

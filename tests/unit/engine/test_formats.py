@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from mainstem.definitions.model import Definition, Format, Kind
+from mainstem.definitions.model import Definition, Format, Kind, SubjectStrategy
 from mainstem.engine.formats import AWAITED, NEW_ID, Formats, Versions
 from mainstem.errors import MainstemError
+from mainstem.schemas import wire
 from mainstem.schemas.model import Schema, SchemaType
 from mainstem.testing.registry import MemoryRegistry
 from mainstem.vocabulary import Column, SourceLocation
@@ -22,9 +23,9 @@ def stream(format_: Format = Format.AVRO, **columns: str) -> Definition:
     return Definition("s", Kind.STREAM, "t", here, "", made, format=format_)
 
 
-def register(registry: MemoryRegistry, subject: str, **fields: Any) -> int:
+def register(registry: MemoryRegistry, subject: str, record: str = "r", **fields: Any) -> int:
     made = [{"name": name, "type": type_} for name, type_ in fields.items()]
-    text = json.dumps({"type": "record", "name": "r", "fields": made})
+    text = json.dumps({"type": "record", "name": record, "fields": made})
     return registry.register(subject, Schema(SchemaType.AVRO, text)).id
 
 
@@ -53,6 +54,49 @@ def test_an_id_that_was_met_is_asked_for() -> None:
     found = formats.of_stream(stream(id="int"))
     assert (set(found.readable), found.refused) == ({elsewhere}, {99})
     assert formats.of_stream(stream(Format.JSON, id="int")) == Versions()
+
+
+def test_a_plan_knows_which_records_are_of_its_name() -> None:
+    registry = MemoryRegistry()
+    formats = Formats(registry)
+    mine = replace(stream(id="int"), record="shop.A")
+    one = register(registry, "t-value", "shop.A", id="int")
+    unfit = register(registry, "t-value", "shop.A", id="string")
+    other = register(registry, "t-value", "shop.B", id="int")
+    formats.meet(new(99))
+    found = formats.of_stream(mine)
+    assert (set(found.readable), found.others) == ({one}, {wire.header(other)})
+    assert (found.refused, found.named) == ({unfit, 99}, {wire.header(one), wire.header(unfit)})
+    union = Schema(SchemaType.AVRO, json.dumps([json.loads(registry.by_id(one).text), "string"]))
+    text = Schema(SchemaType.AVRO, '"string"')
+    both = registry.register("t-value", union).id, registry.register("t-value", text).id
+    found = formats.of_stream(mine)
+    assert both[0] in found.refused  # it may hold such a record, but not as a row
+    assert wire.header(both[0]) in found.named
+    assert wire.header(both[1]) in found.others
+
+
+def test_messages_of_one_schema_are_told_by_their_place() -> None:
+    registry = MemoryRegistry()
+    file = 'syntax = "proto3"; package x; message A { message I {} int32 id = 1; } message B {}'
+    head = wire.header(registry.register("t-value", Schema(SchemaType.PROTOBUF, file)).id)
+    own = {"x.A": {b"\0", b"\2\0"}, "x.A.I": {b"\4\0\0"}, "x.B": {b"\2\2"}}
+    for name, forms in own.items():
+        mine = replace(stream(Format.PROTOBUF, id="int"), record=name)
+        found = Formats(registry).of_stream(mine)
+        assert found.named == {head + form for form in forms}
+        assert found.others == {head + f for n, more in own.items() if n != name for f in more}
+    none = Formats(registry).of_stream(replace(mine, record="x.C"))
+    assert (none.named, none.others, none.readable) == (frozenset(), {head}, {})
+
+
+def test_versions_of_a_record_are_known_by_its_name() -> None:
+    registry = MemoryRegistry()
+    id = register(registry, "shop.A", "shop.A", id="int")
+    mine = replace(stream(id="int"), record="shop.A", subject_strategy=SubjectStrategy.RECORD_NAME)
+    assert set(Formats(registry).of_stream(mine).readable) == {id}
+    wide = replace(mine, topic="*.t")
+    assert set(Formats(registry).of_stream(wide).readable) == {id}
 
 
 def test_other_failures_are_not_about_schemas() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mainstem.engine.progress import Progress
+from mainstem.engine.progress import Progress, SourceProgress, range_of
 
 DOCUMENT: dict[str, Any] = {
     "id": "1b8ab0ad-3b1e-4c3e-8d3f-2f0f7c2d9d11",
@@ -51,3 +51,14 @@ def test_what_spark_leaves_out() -> None:
     progress = Progress.of(json.dumps(short))
     assert (progress.input_rate, progress.watermark, progress.event_time) == (0.0, None, None)
     assert progress.observed == {}
+
+
+def test_what_all_sources_of_a_topic_have_read() -> None:
+    one = SourceProgress({"a": {0: 1, 1: 5}}, {"a": {0: 3, 1: 5}})
+    two = SourceProgress({"a": {0: 1, 1: 4}, "b": {0: 0}}, {"a": {0: 2, 1: 6}, "b": {0: 9}})
+    both = range_of([one, two], "a".__eq__)
+    assert (both.start, both.end) == ({"a": {0: 1, 1: 4}}, {"a": {0: 3, 1: 6}})
+    assert not both.alike
+    assert range_of([one, one], "a".__eq__).alike
+    alone = range_of([one, two], "b".__eq__)
+    assert (alone.start, alone.end, alone.alike) == ({"b": {0: 0}}, {"b": {0: 9}}, True)

@@ -100,7 +100,7 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 def handled(log: Log, stream: Any, *reports: tuple[dict[int, int], dict[int, int], int | None]):
     keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     scanned: list[tuple[dict[int, int], dict[int, int]]] = []
-    keeper._keep = lambda _, start, end: scanned.append((dict(start["s"]), dict(end["s"])))  # type: ignore[method-assign]
+    keeper._keep = lambda _, part, start, end: scanned.append((dict(start["s"]), dict(end["s"])))  # type: ignore[method-assign]
     for start, end, bad in reports:
         keeper._handle(Report(stream, {"s": start}, {"s": end}, bad))
     return scanned
@@ -133,7 +133,7 @@ def test_a_topic_made_anew_is_looked_through_from_its_beginning(stream: Any) -> 
     log = Log({})
     keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     scanned: list[dict[int, int]] = []
-    keeper._keep = lambda _, start, end: scanned.append(dict(start["s"]))  # type: ignore[method-assign]
+    keeper._keep = lambda _, part, start, end: scanned.append(dict(start["s"]))  # type: ignore[method-assign]
     keeper.report(Report(stream, {}, {"s": {0: 5, 1: 5}}, 1))
     keeper.forget(stream)
     keeper.report(Report(stream, {}, {"s": {0: 2, 1: 2}}, 1))
@@ -145,6 +145,31 @@ def test_a_topic_made_anew_is_looked_through_from_its_beginning(stream: Any) -> 
 def test_records_of_a_topic_that_was_made_again_are_not_waited_for(stream: Any) -> None:
     gone, new = ({0: 0, 1: 0}, {0: 5, 1: 200}, 1), ({0: 0, 1: 0}, {0: 7, 1: 7}, 1)
     assert handled(Log({}), stream, gone, new) == [({0: 0, 1: 0}, {0: 7, 1: 7})]
+
+
+def test_streams_in_one_topic_look_for_their_own_and_together_for_the_nameless() -> None:
+    made = []
+    for name in "ab":
+        options = f"topic = 's', format = 'avro', record = 'x.{name}'"
+        [statement] = parse(f"CREATE STREAM {name} (id INT) WITH ({options})")
+        assert isinstance(statement, Create)
+        made.append(statement.definition)
+    keeper = Keeper(
+        SimpleNamespace(),
+        SimpleNamespace(),
+        Log({}),
+        ManualClock(),
+        SimpleNamespace(),  # type: ignore[arg-type]
+    )
+    scanned: list[Any] = []
+    keeper._keep = lambda stream, part, start, end: scanned.append((stream.name, part.group))  # type: ignore[method-assign]
+    for stream in (*made, *made):
+        keeper._handle(Report(stream, {"s": {0: 0}}, {"s": {0: 5}}, 1))
+    assert scanned == [
+        ("a", "mainstem.quarantine.s/x.a"),
+        ("a", "mainstem.quarantine.s"),
+        ("b", "mainstem.quarantine.s/x.b"),
+    ]
 
 
 def test_the_keeper_ends_when_the_log_is_away(stream: Any) -> None:
@@ -164,7 +189,7 @@ def test_topics_of_a_wildcard_stream_join_and_leave() -> None:
     wildcard, log = statement.definition, Log({})
     keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     scanned: list[Any] = []
-    keeper._keep = lambda _, start, end: scanned.append((start, end))  # type: ignore[method-assign]
+    keeper._keep = lambda _, part, start, end: scanned.append((start, end))  # type: ignore[method-assign]
 
     def report(start: dict[str, int], end: dict[str, int]) -> None:
         keeper._handle(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+import yaml
 from starlette.testclient import TestClient
 
 from mainstem.catalog.entry import Catalog, Entry
@@ -20,6 +21,7 @@ from mainstem.gateway.contracts import all_rules
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.services import Services
 from mainstem.gateway.sql import Statements
+from mainstem.log.connection import Connection
 from mainstem.schemas.codec import Codec
 from mainstem.schemas.known import KnownSchemas
 from mainstem.testing.registry import MemoryRegistry
@@ -103,7 +105,9 @@ class Stub:
         self.settings = Settings(name="shop")
         self.pull = Pull()
         self.writer = Writer()
-        self.codec = Codec(KnownSchemas(MemoryRegistry()))
+        self.schemas = KnownSchemas(MemoryRegistry())
+        self.codec = Codec(self.schemas)
+        self.connection = Connection("127.0.0.1:20092", {"sasl.password": "geheim"})
         self.admin = Admin()
         self.quarantine = Quarantine()
         self.entries: Catalog | None = Catalog({e.name.lower(): e for e in ENTRIES}, 5)
@@ -278,7 +282,7 @@ def test_before_the_catalog_is_read(client: TestClient, stub: Stub) -> None:
 
 
 def test_statements(client: TestClient) -> None:
-    assert sql(client, "SHOW TABLES")["rows"] == [["users", "users", False, "id"]]
+    assert sql(client, "SHOW TABLES")["rows"] == [["users", "users", False, "id", "name"]]
     assert [row[0] for row in sql(client, "SHOW STREAMS")["rows"]] == ["clicks", "home", "talk"]
     assert sql(client, "SHOW FLOWS")["rows"][0][:2] == ["home", "running"]
     assert sql(client, "DESCRIBE users")["rows"] == [
@@ -376,3 +380,18 @@ def test_page_and_description(client: TestClient) -> None:
     assert "innerHTML" not in client.get("/page/page.js").text
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/v1/sql", "/v1/subscribe", "/v1/tables/{name}/rows", "/v1/status"} <= paths.keys()
+
+
+def test_the_asyncapi_document(client: TestClient) -> None:
+    answer = client.get("/v1/asyncapi", params={"version": "7"})
+    document = answer.json()
+    assert document["info"] == {"title": "shop", "version": "7"}
+    assert document["operations"]["send_home"]["action"] == "send"
+    assert document["servers"]["kafka"]["host"] == "127.0.0.1:20092"
+    registry = document["servers"]["kafka"]["bindings"]["kafka"]["schemaRegistryUrl"]
+    assert registry == "http://127.0.0.1:8080/registry"
+    assert "geheim" not in answer.text
+    text = client.get("/v1/asyncapi", params={"format": "yaml", "version": "7"})
+    assert text.headers["content-type"].startswith("application/yaml")
+    assert yaml.safe_load(text.text) == document
+    assert client.get("/v1/asyncapi", params={"format": "xml"}).status_code == 400

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from mainstem.errors import MainstemError
 from mainstem.schemas.model import Reference, Resolve, Schema
+
+# a busy machine is no fault of an example
+settings.register_profile("any pace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any pace")
 
 
 def resolver(known: dict[tuple[str, int], Schema]) -> Resolve:

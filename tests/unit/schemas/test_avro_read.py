@@ -10,7 +10,7 @@ import pytest
 
 from mainstem.schemas.avro_model import AvroType
 from mainstem.schemas.avro_parse import parse_avro
-from mainstem.schemas.avro_read import READ, NotReadable, reading
+from mainstem.schemas.avro_read import NotReadable, check_bounded, reading
 from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.vocabulary import Column
 
@@ -123,9 +123,8 @@ def test_columns_come_in_their_order_and_absent_ones_are_null() -> None:
         Column("a", "string"), Column("b", "bigint"),
     ])  # fmt: skip
     fields = json.loads(found.wanted)["fields"]
-    assert [field["name"] for field in fields] == ["a", "b", READ]
+    assert [field["name"] for field in fields] == ["a", "b"]
     assert fields[0]["default"] is None
-    assert fields[2]["default"] is True
 
 
 def test_a_time_keeps_the_unit_that_it_was_written_with() -> None:
@@ -175,3 +174,34 @@ EMPTY = record(name="E")
 def test_what_few_bytes_could_keep_busy_for_ever_is_refused(schema: Any, words: str) -> None:
     with pytest.raises(NotReadable, match=words):
         reading(root(schema), [Column("value", "int")])
+
+
+def shared(records: int, leaf: Any) -> Any:
+    """Records, each of which has the one before twice."""
+    type_: Any = record(("x", leaf), name="R0")
+    for number in range(1, records):
+        type_ = record(("a", type_), ("b", f"R{number - 1}"), name=f"R{number}")
+    return type_
+
+
+@pytest.mark.parametrize("leaf", ["null", "int"])
+def test_records_that_are_shared_do_not_multiply_without_end(leaf: str) -> None:
+    """Thirty of them would be a billion, made of no bytes at all."""
+    check_bounded(root(shared(10, leaf)))
+    with pytest.raises(NotReadable, match="100000 types"):
+        check_bounded(root(shared(30, leaf)))
+
+
+def test_a_chain_of_records_is_not_followed_without_end() -> None:
+    links = [record(("x", "int"), name="L0")]
+    links += [record(("x", f"L{number - 1}"), name=f"L{number}") for number in range(1, 1500)]
+    chain = record(*((f"f{number}", link) for number, link in enumerate(links)), name="C")
+    check_bounded(root(record(("a", "L100")), C=chain))
+    with pytest.raises(NotReadable, match="192 levels"):
+        reading(root(record(("a", "L1499")), C=chain), [Column("a", "int")])
+
+
+def test_an_array_of_what_contains_itself() -> None:
+    endless = record(("a", {"type": "array", "items": record(("n", "N"), name="N")}))
+    with pytest.raises(NotReadable, match="contains itself"):
+        check_bounded(root(endless))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -113,7 +114,7 @@ def test_bad_avro_says_why(codec: Codec, value: bytes, words: str) -> None:
 
 def test_an_array_without_end_ends(codec: Codec, registry: MemoryRegistry) -> None:
     orders = definition(Format.AVRO, {"a": "array<int>"})
-    id = registry.register(subject_of("t"), value_schema(orders)).id
+    id = registry.register(subject_of(orders), value_schema(orders)).id
     endless = wire.header(id) + b"\2" + b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f" + b"\0" * 20
     with pytest.raises(NotDecoded):
         codec.text(orders, endless)
@@ -251,3 +252,54 @@ def test_a_json_schema_with_references(codec: Codec, registry: MemoryRegistry) -
     assert codec.text(orders, good) == good[5:]
     with pytest.raises(NotDecoded, match="/name"):
         codec.text(orders, wire.header(id) + b'{"name": "anna"}')
+
+
+def test_only_records_of_its_name_are_a_definitions_own(
+    codec: Codec, registry: MemoryRegistry
+) -> None:
+    placed = replace(definition(Format.AVRO, {"id": "int"}), record="shop.Placed")
+    title = "Order paid"
+    paid = replace(definition(Format.JSON_SCHEMA, {"id": "int"}), name="p", record=title)
+    one, two = codec.value(placed, {"id": "1"}), codec.value(paid, {"id": "2"})
+    assert json.loads(codec.text(placed, one)) == {"id": 1}
+    assert json.loads(codec.text(paid, two)) == {"id": 2}
+    for mine, own, other in ((placed, one, two), (paid, two, one)):
+        found = [codec.is_own(mine, value) for value in (own, other, None)]
+        assert found == [True, False, False]
+        for bad in (b"", b"{}", wire.header(99) + b"x"):
+            with pytest.raises(NotDecoded):
+                codec.is_own(mine, bad)
+    assert json.loads(registry.by_id(1).text)["name"] == "shop.Placed"
+    assert json.loads(registry.by_id(2).text)["title"] == title
+
+
+def test_messages_of_one_schema_have_names_of_their_own(
+    codec: Codec, registry: MemoryRegistry
+) -> None:
+    file = 'syntax = "proto3"; package x; message A { int32 id = 1; } message B { int32 id = 1; }'
+    id = registry.register("x", Schema(SchemaType.PROTOBUF, file)).id
+    a, b = (replace(definition(Format.PROTOBUF, {"id": "int"}), record=f"x.{n}") for n in "AB")
+    one, two = (wire.header(id) + form + b"\x08\x07" for form in (b"\0", b"\2\2"))
+    assert json.loads(codec.text(a, one)) == json.loads(codec.text(b, two)) == {"id": 7}
+    for mine, own, other in ((a, one, two), (b, two, one)):
+        assert codec.is_own(mine, own)
+        assert not codec.is_own(mine, other)
+        with pytest.raises(NotDecoded, match="message"):
+            codec.is_own(mine, wire.header(id) + b"\2\4")
+    written = codec.value(b, {"id": "8"})
+    assert json.loads(codec.text(b, written)) == {"id": 8}
+    text = registry.latest("t-value").schema.text
+    assert "package x;" in text
+    assert "message B {" in text
+
+
+def test_numbers_of_fields_are_those_of_the_same_record(
+    codec: Codec, registry: MemoryRegistry
+) -> None:
+    a = replace(definition(Format.PROTOBUF, {"x": "int", "y": "int"}), record="x.A")
+    b = replace(definition(Format.PROTOBUF, {"y": "int"}), record="x.B")
+    codec.value(a, {})
+    codec.value(b, {})
+    codec.value(replace(a, columns=a.columns[1:]), {})
+    assert "y = 1;" in registry.version("t-value", 2).schema.text
+    assert "y = 2;" in registry.latest("t-value").schema.text

@@ -102,7 +102,7 @@ def test_what_may_be_absent() -> None:
         ([{"a": 1}, [1]], SchemaType.AVRO),
         ([{"a-b": 1}], SchemaType.AVRO),
         ([{"a": 2**63}], SchemaType.AVRO),
-        ([{"a": 1}], SchemaType.PROTOBUF),
+        ([{"a": 1}, 1], SchemaType.PROTOBUF),
         ([{f"k{number}": 1 for number in range(1001)}], SchemaType.JSON),
     ],
 )
@@ -183,10 +183,16 @@ def test_shared_types_do_not_multiply_without_end() -> None:
         if number:
             fields.append({"name": "b", "type": f"R{number - 1}"})
         type_ = {"type": "record", "name": name, "fields": fields}
-    assert "-- left out: big: it is too large" in sql(
-        SchemaType.AVRO, {"type": "record", "name": "X", "fields": [
-            {"name": "big", "type": type_}, {"name": "id", "type": "int"}]}
-    )  # fmt: skip
+    with pytest.raises(MainstemError) as raised:
+        sql(SchemaType.AVRO, avro(("big", type_), ("id", "int")))
+    assert raised.value.code == "SCHEMA_NOT_DERIVED"
+    definitions: dict[str, Any] = {"d0": {"type": "integer"}}
+    for number in range(1, 31):
+        inner = {"$ref": f"#/definitions/d{number - 1}"}
+        definitions[f"d{number}"] = {"type": "object", "properties": {"a": inner, "b": inner}}
+    properties = {"big": {"$ref": "#/definitions/d30"}, "id": {"type": "integer"}}
+    document = {"properties": properties, "definitions": definitions}
+    assert "-- left out: big: it is too large" in sql(SchemaType.JSON, document)
 
 
 def test_json_columns() -> None:
@@ -320,7 +326,7 @@ def test_json_classes() -> None:
     [
         Schema(SchemaType.AVRO, '"string"'),
         Schema(SchemaType.JSON, '{"type": "string"}'),
-        Schema(SchemaType.PROTOBUF, 'syntax = "proto3"; message A { int32 a = 1; }'),
+        Schema(SchemaType.PROTOBUF, 'syntax = "proto3"; enum E { A = 0; }'),
     ],
 )
 def test_no_classes(schema: Schema) -> None:

@@ -143,3 +143,46 @@ def test_as_text_and_as_json(no_references: Resolve) -> None:
     assert render(found, Level.FORWARD) == '+ Order.id: field added: {"type": "int"} (compatible)'
     [shown] = [change.as_dict(Level.BACKWARD) for change in found]
     assert json.loads(json.dumps(shown))["breaking"] is True
+
+
+def test_types_of_a_union_are_told_apart_by_their_full_names(no_references: Resolve) -> None:
+    def one(name: str, field: str) -> dict[str, Any]:
+        return {"type": "record", "name": name, "fields": [{"name": field, "type": "int"}]}
+
+    both, first = [one("a.X", "p"), one("b.X", "q")], [one("a.X", "p")]
+    found = changes(AVRO, json.dumps(both), json.dumps(first), no_references)
+    assert [(c.action, c.what, c.before) for c in found] == [("removed", "type", "record b.X")]
+    found = changes(AVRO, json.dumps(first), json.dumps(both), no_references)
+    assert [(c.action, c.what, c.after) for c in found] == [("added", "type", "record b.X")]
+    moved = changes(AVRO, json.dumps(first), json.dumps([one("c.X", "p")]), no_references)
+    assert [(c.action, c.what, c.after) for c in moved] == [("renamed", "record", "c.X")]
+
+
+def test_what_stands_beside_a_reference_counts_since_2019(no_references: Resolve) -> None:
+    def one(draft: str, **beside: Any) -> str:
+        whole = {"$schema": draft, "$defs": {"n": {"type": "number", "maximum": 9}}}
+        return json.dumps({**whole, "properties": {"a": {"$ref": "#/$defs/n", **beside}}})
+
+    new, old = (
+        "https://json-schema.org/draft/2020-12/schema",
+        "http://json-schema.org/draft-07/schema",
+    )
+    found = changes(JSON, one(new, maximum=5), one(new, maximum=3), no_references)
+    assert [(c.path, c.before, c.after) for c in found] == [("#/properties/a/maximum", 5, 3)]
+    found = changes(JSON, one(new), one(new, maximum=3), no_references)
+    assert [(c.action, c.path) for c in found] == [("added", "#/properties/a/maximum")]
+    other = one(new, maximum=3).replace('"number"', '"integer"')
+    found = changes(JSON, one(new, maximum=3), other, no_references)
+    assert [(c.path, c.before, c.after) for c in found] == [
+        ("#/properties/a/type", "number", "integer")
+    ]
+    assert changes(JSON, one(old, maximum=5), one(old, maximum=3), no_references) == []
+
+
+def test_protobuf_differences_come_in_the_order_of_the_text(no_references: Resolve) -> None:
+    names = ["Zeta", "Alpha", "Mid", "Beta", "Eta", "Iota", "Kappa"]
+    text = 'syntax = "proto3"; message Kept {} '
+    inner = "".join(f"message {n} {{ enum E{n} {{ X = 0; }} }} " for n in names)
+    gone = changes(PROTOBUF, text + inner, text, no_references)
+    assert [c.path for c in gone if c.what == "message"] == names
+    assert [c.path for c in gone if c.what == "enum"] == [f"{n}.E{n}" for n in names]

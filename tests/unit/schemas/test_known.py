@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mainstem.catalog.backfill import topic_beside
-from mainstem.definitions.model import Definition, Format, Kind
+from mainstem.definitions.model import Definition, Format, Kind, SubjectStrategy
 from mainstem.errors import MainstemError
 from mainstem.schemas.avro_read import NotReadable
 from mainstem.schemas.known import KnownSchemas, subject_of
@@ -21,18 +23,39 @@ def orders(*columns: str, topic: str = "shop.orders") -> Definition:
 
 
 def test_a_backfill_writes_what_its_table_has() -> None:
-    assert subject_of("shop.orders") == "shop.orders-value"
-    assert subject_of(topic_beside("shop.orders", 7)) == "shop.orders-value"
+    assert subject_of(orders()) == "shop.orders-value"
+    assert subject_of(orders(topic=topic_beside("shop.orders", 7))) == "shop.orders-value"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "record", "subject"),
+    [
+        ("topic_name", "com.shop.Order", "shop.orders-value"),
+        ("record_name", "com.shop.Order", "com.shop.Order"),
+        ("topic_record_name", "com.shop.Order", "shop.orders-com.shop.Order"),
+        ("record_name", None, "orders"),
+        ("topic_record_name", None, "shop.orders-orders"),
+    ],
+)
+def test_subjects_by_strategy(strategy: str, record: str | None, subject: str) -> None:
+    changed = {"subject_strategy": SubjectStrategy(strategy), "record": record}
+    assert subject_of(replace(orders("a"), **changed)) == subject
+    registry = MemoryRegistry()
+    known = KnownSchemas(registry)
+    id = known.id_for(replace(orders("a"), **changed))
+    assert registry.latest(subject).id == id
+    assert known.names(id) == {record or "orders": ()}
+    assert known.ids_of(replace(orders("a"), **changed)) == [id]
 
 
 def test_the_versions_of_a_topic() -> None:
     registry = MemoryRegistry()
     known = KnownSchemas(registry)
-    assert known.ids_of("shop.orders") == []
+    assert known.ids_of(orders()) == []
     first, second = known.id_for(orders("a")), known.id_for(orders("a", "b"))
     assert first != second
     assert known.id_for(orders("a")) == first
-    assert known.ids_of("shop.orders") == [first, second]
+    assert known.ids_of(orders()) == [first, second]
     assert registry.versions("shop.orders-value") == [1, 2]
 
 
@@ -67,4 +90,4 @@ def test_other_errors_of_a_registry_are_not_about_the_schema() -> None:
             raise MainstemError("REGISTRY_UNREACHABLE", url="http://x", problem=subject)
 
     with pytest.raises(MainstemError):
-        KnownSchemas(Away()).ids_of("t")
+        KnownSchemas(Away()).ids_of(orders())

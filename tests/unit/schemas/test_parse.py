@@ -381,3 +381,17 @@ def test_imports_stay_in_their_folder(name: str, resolving: Callable[..., Resolv
     known = {("s", 1): Schema(PROTOBUF, P3)}
     schema = Schema(PROTOBUF, P3, (Reference(name, "s", 1),))
     assert code_of(schema, resolving(known)).code == "SCHEMA_REFERENCE_UNKNOWN"
+
+
+@pytest.mark.parametrize("way", ["allOf", "anyOf", "oneOf"])
+def test_a_value_is_not_held_against_schemas_without_end(way: str, no_references: Resolve) -> None:
+    """Each of thirty leads to the next one twice: that would be a billion."""
+
+    def chain(length: int) -> Schema:
+        names = [f"#/definitions/a{number + 1}" for number in range(length)]
+        inner = {f"a{n}": {way: [{"$ref": name}, {"$ref": name}]} for n, name in enumerate(names)}
+        document = {"definitions": {**inner, f"a{length}": {}}, "$ref": "#/definitions/a0"}
+        return Schema(JSON, json.dumps(document))
+
+    parse(chain(8), no_references)
+    assert code_of(chain(30), no_references).code == "SCHEMA_TOO_LARGE"
