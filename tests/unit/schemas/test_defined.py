@@ -216,3 +216,23 @@ def test_a_subject_that_is_not_there(schemas: DefinedSchemas, registry: Registry
     assert (caught.value.code, caught.value.location) == ("SUBJECT_UNKNOWN", FOLLOWING.location)
     known = (Column("id", "int"),)
     assert schemas.columns(FOLLOWING, known, widen=True) == known, "it was there once"
+
+
+def test_records_of_other_names_are_not_looked_at(
+    schemas: DefinedSchemas, registry: Registry
+) -> None:
+    registry.set_config(None, {"compatibilityLevel": "NONE"})
+    registry.register("o-value", record(field("id", "int"), name="shop.Placed"))
+    registry.register("o-value", record(field("id", "string"), name="shop.Paid"))
+    options = "topic = 'o', format = 'avro', record = 'shop.Placed'"
+    assert schemas.judge(defined(f"CREATE STREAM a (id INT) WITH ({options})"), None) == ()
+    stream = defined(f"CREATE STREAM a WITH ({options})")
+    assert schemas.columns(stream, (), widen=True) == (Column("id", "int"),)
+
+
+def test_a_message_has_columns_too(schemas: DefinedSchemas, registry: Registry) -> None:
+    text = 'syntax = "proto3"; message Order { int32 id = 1; repeated string tags = 2; }'
+    registry.register("orders-value", Schema(SchemaType.PROTOBUF, text))
+    stream = defined("CREATE STREAM orders WITH (format = 'protobuf')")
+    found = schemas.columns(stream, (), widen=True)
+    assert [(c.name, c.type) for c in found] == [("id", "int"), ("tags", "array<string>")]
