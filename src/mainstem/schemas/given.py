@@ -40,7 +40,7 @@ class GivenSchemas:
         """There are no subjects."""
         self._no_subject(subject)
 
-    def versions(self, subject: str) -> list[int]:
+    def versions(self, subject: str, *, fresh: bool = False) -> list[int]:
         """There are no subjects."""
         self._no_subject(subject)
 
