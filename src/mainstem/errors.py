@@ -9,6 +9,7 @@ MainstemError
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -115,6 +116,19 @@ def render_problem(problem: dict[str, Any]) -> str:
     if problem.get("hint"):
         lines.append(f"hint: {problem['hint']}")
     return "\n".join(lines)
+
+
+def filled(template: str, text: str) -> dict[str, Any] | None:
+    """What stands in the places of a template of the catalogue; None: the text is another one."""
+    pattern, seen = "", set()
+    for index, piece in enumerate(re.split(r"\{(\w+)\}", template)):
+        if index % 2 == 0:
+            pattern += re.escape(piece)
+        else:
+            pattern += f"(?P={piece})" if piece in seen else f"(?P<{piece}>.*?)"
+            seen.add(piece)
+    match = re.fullmatch(pattern, text, re.DOTALL)
+    return None if match is None else match.groupdict()
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -23,7 +23,7 @@ from cpu import memory_bytes
 from rich.console import Console
 from rich.table import Table
 
-from mainstem.cli.client import Client
+from mainstem.client import Client
 from mainstem.config import Project, load_project
 from mainstem.local.jars import spark_jars
 from mainstem.local.stack import Stack

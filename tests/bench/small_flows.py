@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from cpu import cpu_by_process
 from latency import wait_until_running
 
-from mainstem.cli.client import Client
+from mainstem.client import Client
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import Reader

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mainstem.cli.client import Client
 from mainstem.cli.pipeline import definition_files
+from mainstem.client import Client
 from mainstem.config import Project, load_project
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin

@@ -36,8 +36,8 @@ from tests.faults.flows import (
     totals_of,
 )
 
-from mainstem.cli.client import Client
 from mainstem.cli.pipeline import definition_files, wait_for_flows
+from mainstem.client import Client
 from mainstem.config import Project
 from mainstem.engine.writer import SMALL_BATCH
 from mainstem.errors import MainstemError

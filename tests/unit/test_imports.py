@@ -30,7 +30,7 @@ ALSO = {
     "gateway.__main__": {"local.endpoints"},
 }
 # modules at the top, each of which may import those before it
-TOP = ["vocabulary", "errors", "config", "crash", "decorators", "keyed"]
+TOP = ["vocabulary", "errors", "config", "crash", "decorators", "keyed", "client"]
 
 HOMES = {
     "confluent_kafka": {"log"},

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from mainstem.cli.output import Format, RowWriter, distinct, write, write_pairs
 
 if TYPE_CHECKING:
-    from mainstem.cli.client import Event
     from mainstem.cli.context import Session
+    from mainstem.client import Event
 
 
 def show_answer(

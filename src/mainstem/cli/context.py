@@ -13,7 +13,7 @@ from mainstem.cli.output import Format, colour_allowed
 from mainstem.errors import MainstemError
 
 if TYPE_CHECKING:  # these take long to import, and `--help` needs none of them
-    from mainstem.cli.client import Client
+    from mainstem.client import Client
     from mainstem.config import Project
     from mainstem.local.run_file import RunInfo
     from mainstem.log.connection import Connection
@@ -109,7 +109,7 @@ class Session:
     @cached_property
     def client(self) -> Client:
         """A client of the gateway."""
-        from mainstem.cli.client import Client
+        from mainstem.client import Client
 
         client = Client(self.url, self.timeout)
         self.say_more(f"gateway: {client.url}")

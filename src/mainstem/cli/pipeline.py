@@ -13,7 +13,7 @@ from mainstem.cli.output import Format, write
 from mainstem.errors import MainstemError
 
 if TYPE_CHECKING:
-    from mainstem.cli.client import Client
+    from mainstem.client import Client
     from mainstem.config import Project
 
 app = typer.Typer()
@@ -162,7 +162,7 @@ def changed_flows(plan: dict[str, Any]) -> dict[str, int]:
 
 def wait_for_flows(client: Client, flows: dict[str, int], timeout: float) -> None:
     """Return when all flows run in their generation; raise when one fails or time is up."""
-    from mainstem.cli.client import RemoteError
+    from mainstem.client import RemoteError
 
     deadline = time.monotonic() + timeout
     waiting = dict(flows)

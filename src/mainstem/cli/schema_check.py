@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,8 @@ from mainstem.cli.schema_shown import (
     show_checked,
     show_registered,
 )
-from mainstem.cli.schema_users import Objects, catalog_objects, topic_of, users
+from mainstem.cli.schema_trial import try_definitions, try_records
+from mainstem.cli.schema_users import Objects, catalog_objects, consumers, is_about, topic_of, users
 from mainstem.errors import MainstemError
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 BREAK_EXIT = 4
 FOLDER = "schemas"
+_DEFINITIONS = ".sql"
 
 
 @command(
@@ -38,13 +41,17 @@ FOLDER = "schemas"
         "mainstem schema check schemas/clicks-value.avsc     the file's name is the subject",
         "mainstem schema check click.avsc --subject clicks-value",
         "mainstem schema check schemas -o json               for programs",
+        "mainstem schema check schemas --last 10000          and would the last records pass?",
+        "mainstem schema check pipeline/orders.sql --last 10000   columns and rules of streams",
     ),
 )
 def check(
     session: Session,
     path: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATH]...", help="Files and folders; else schemas/."),
+        typer.Argument(
+            metavar="[PATH]...", help="Files and folders; else schemas/. With --last, .sql too."
+        ),
     ] = None,
     subject: Annotated[
         str | None,
@@ -52,31 +59,48 @@ def check(
     ] = None,
     kind: Type = None,
     reference: References = None,
+    last: Annotated[
+        int | None,
+        typer.Option(
+            "--last",
+            metavar="N",
+            min=1,
+            help="Also hold the last N records of each topic against the schema or definition.",
+        ),
+    ] = None,
 ) -> None:
     """Say whether schemas could be registered, and what would break whom.
 
-    Nothing is changed. Exit code 4: there is a break. Each is told with version, path and reason,
-    and with the streams and tables that use the field, as far as the catalog knows.
+    Nothing is changed. Exit code 4: there is a break, or a record would not pass. Each break is
+    told with version, path and reason, and with the streams, tables and sinks that use the field,
+    as far as the catalog knows, and the consumer groups that read the topic. Of a .sql file, the
+    streams and tables that it declares are held against the last records of their topics.
     """
     from mainstem.cli.schema_files import read_schema, subject_of
 
-    files = _files(session, path or [])
+    declared = [name for name in path or () if name.endswith(_DEFINITIONS)]
+    if declared and last is None:
+        problem = f"{declared[0]} is held against records: say how many"
+        raise typer.BadParameter(problem, param_hint="--last")
+    given = [name for name in path or () if name not in declared]
+    files = [] if declared and not given else _files(session, given)
     if len(files) > 1 and (subject or reference or kind):
         raise typer.BadParameter("--subject, --type and --reference are about one file")
     checked: list[Checked] = []
     failed: list[MainstemError] = []
-    catalog = _Catalog(session)
+    who = _Users(session)
     for file in files:
         try:
-            schema = read_schema(file, kind, reference or ())
-            checked.append(_checked(session, catalog, file, subject or subject_of(file), schema))
+            schema, its = read_schema(file, kind, reference or ()), subject or subject_of(file)
+            checked.append(_checked(session, who, file, its, schema, last))
         except MainstemError as error:
             if len(files) == 1 or error.exit_code == _AWAY_EXIT:
                 raise
             session.warn(f"{file}: {error.render()}")
             failed.append(error)
-    show_checked(session, checked)
-    if any(one.breaks for one in checked):
+    tried = [one for name in declared for one in try_definitions(session, name, last or 0)]
+    show_checked(session, checked, tried)
+    if any(one.breaks or one.refused for one in checked) or any(one.failed for one in tried):
         raise typer.Exit(BREAK_EXIT)
     if failed:
         raise typer.Exit(failed[0].exit_code)
@@ -110,7 +134,7 @@ def evolve(
 
     registry = session.registry
     schema = with_known_references(registry, subject, read_schema(file, kind, reference or ()))
-    checked = _checked(session, _Catalog(session), file, subject, schema)
+    checked = _checked(session, _Users(session), file, subject, schema, None)
     if checked.breaks:
         show_checked(session, [checked])
         raise typer.Exit(BREAK_EXIT)
@@ -130,34 +154,42 @@ _AWAY_EXIT = 69
 """The registry does not answer: then it does not for the next file, either."""
 
 
-class _Catalog:
-    """The catalog's objects, asked for when the first break is there."""
+class _Users:
+    """Who uses what: asked for when the first break is there."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._found: Objects | None = None
-        self._asked = False
 
-    def users(self, subject: str, broken: Broken) -> list[str] | None:
+    def of(self, subject: str, broken: Broken) -> list[str] | None:
         """Who uses what a break is about; None when that cannot be told."""
-        topic = topic_of(subject)
-        if topic is None:
+        if self._objects is None:
             return None
-        if not self._asked:
-            self._found, self._asked = catalog_objects(self._session), True
-        return None if self._found is None else users(self._found, topic, broken.field)
+        if topic_of(subject) is None and not any(is_about(o, subject) for o in self._objects):
+            return None
+        return users(self._objects, subject, broken.field)
+
+    def consumers(self, subject: str) -> list[str] | None:
+        """Which other programs read the records; None when that cannot be told."""
+        topic = topic_of(subject)
+        return None if topic is None else consumers(self._session, topic)
+
+    @cached_property
+    def _objects(self) -> Objects | None:
+        return catalog_objects(self._session)
 
 
 def _checked(
-    session: Session, catalog: _Catalog, file: str, subject: str, schema: Schema
+    session: Session, who: _Users, file: str, subject: str, schema: Schema, last: int | None
 ) -> Checked:
     from mainstem.cli.schema_files import with_known_references
     from mainstem.schemas.verdict import verdict
 
     schema = with_known_references(session.registry, subject, schema)
     found = verdict(session.registry, subject, schema)
-    touched = [Touched(one, catalog.users(subject, one)) for one in found.breaks]
-    return Checked(file, found, touched)
+    touched = [Touched(one, who.of(subject, one)) for one in found.breaks]
+    consuming = who.consumers(subject) if touched else []
+    tried = None if last is None else try_records(session, subject, schema, last)
+    return Checked(file, found, touched, consuming, tried)
 
 
 def _files(session: Session, paths: list[str]) -> list[str]:

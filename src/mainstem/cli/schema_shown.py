@@ -11,6 +11,7 @@ import typer
 from mainstem.cli.context import Session
 from mainstem.cli.output import Format, write
 from mainstem.cli.pipeline import count
+from mainstem.cli.schema_trial import Tried, show_tried
 
 if TYPE_CHECKING:
     from mainstem.schemas.compatibility import Level
@@ -41,6 +42,15 @@ class Checked:
     file: str
     verdict: Verdict
     breaks: list[Touched]
+    consumers: list[str] | None
+    """Groups of other programs that read the topic; None when that cannot be told."""
+    tried: Tried | None = None
+    """What the last records say, if they were asked."""
+
+    @property
+    def refused(self) -> bool:
+        """True when a record would not pass."""
+        return self.tried is not None and self.tried.failed > 0
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -51,10 +61,12 @@ class Checked:
             "latest": self.verdict.latest,
             "compatible": not self.breaks,
             "breaks": [one.as_dict() for one in self.breaks],
+            "consumers": self.consumers,
+            "records": None if self.tried is None else self.tried.as_dict(),
         }
 
 
-def show_checked(session: Session, checked: Sequence[Checked]) -> None:
+def show_checked(session: Session, checked: Sequence[Checked], tried: Sequence[Tried] = ()) -> None:
     """The breaks of all files on stdout; which files are fine is a message."""
     if session.form() is not Format.TABLE:
         rows = [
@@ -64,6 +76,10 @@ def show_checked(session: Session, checked: Sequence[Checked]) -> None:
             for each in one.breaks
         ]  # fmt: skip
         document = [one.as_dict() for one in checked]
+        document += [
+            {"file": one.file, "definition": one.found["name"], "records": one.as_dict()}
+            for one in tried
+        ]
         write(session.form(), _BREAK_COLUMNS, rows, document=document)
         return
     for one in checked:
@@ -79,6 +95,12 @@ def show_checked(session: Session, checked: Sequence[Checked]) -> None:
         for each in one.breaks:
             typer.echo(f"  {_place(each.broken)}{each.broken.reason}{_kind(each.broken)}")
             typer.echo(f"    used by: {_users(each.used_by)}")
+        if one.breaks:
+            typer.echo(f"  consumer groups: {_consumers(one.consumers)}")
+        if one.tried is not None:
+            show_tried(session, one.tried)
+    for definition in tried:
+        show_tried(session, definition)
 
 
 def show_changes(
@@ -124,6 +146,13 @@ def _place(broken: Broken) -> str:
 
 def _kind(broken: Broken) -> str:
     return f" ({broken.kind})" if broken.kind else ""
+
+
+def _consumers(names: list[str] | None) -> str:
+    if names is None:
+        return "not known"
+    told = "of which fields they use nothing is known"
+    return f"{', '.join(names)}; {told}" if names else "none has committed an offset"
 
 
 def _users(names: list[str] | None) -> str:

@@ -1,4 +1,4 @@
-"""Who would feel a change of a subject's schema: streams and flows that use a field."""
+"""Who would feel a change of a subject's schema: streams, flows and sinks, and consumer groups."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from mainstem.errors import MainstemError
 
 Objects = Sequence[Mapping[str, Any]]
 _SUFFIXES = ("-value", "-key")
+_KINDS = {"sink": "sink", "event": "event function"}
+"""Python functions that write no records of their own."""
 
 
 def topic_of(subject: str) -> str | None:
@@ -35,25 +37,45 @@ def catalog_objects(session: Session) -> Objects | None:
         return None
 
 
-def users(objects: Objects, topic: str, field: str | None) -> list[str]:
-    """Names and kinds of those that read the field of the topic's records, the nearest first.
+def consumers(session: Session, topic: str) -> list[str] | None:
+    """Consumer groups of other programs that have read a topic; None when nobody tells."""
+    try:
+        told = session.client.groups(topic)
+    except MainstemError as error:
+        session.say_more(f"who consumes {topic} is not known: {error.message}")
+        return None
+    more = [f"{told['not_asked']} groups that were not asked"] if told["not_asked"] else []
+    return [*told["groups"], *more]
+
+
+def users(objects: Objects, subject: str, field: str | None) -> list[str]:
+    """Names and kinds of those that read the field of the subject's records, the nearest first.
 
     None stands for the record as a whole. A flow uses what its query mentions; what it hands on
     under the same name is followed further. A Python flow whose columns are not known counts.
     """
     found: dict[str, str] = {}
-    todo = [one for one in objects if topic in one["topics"] and _has(one, field)]
+    todo = [one for one in objects if is_about(one, subject) and _has(one, field)]
     while todo:
         one = todo.pop(0)
         if one["name"] in found:
             continue
-        found[one["name"]] = f"{one['name']} ({one['kind']})"
+        kind = _KINDS.get(one["function"], one["kind"])
+        found[one["name"]] = f"{one['name']} ({kind})"
         todo += [
             flow
             for flow in objects
             if one["name"] in flow["inputs"] and _has(one, field) and _reads(flow, field)
         ]
     return list(found.values())
+
+
+def is_about(one: Mapping[str, Any], subject: str) -> bool:
+    """True when records of the object have the subject's schemas, by its topic or by their name."""
+    if one["subject"] == subject:
+        return True
+    whole = one["subject"] is None or subject.endswith(_SUFFIXES[1])
+    return whole and topic_of(subject) in one["topics"]
 
 
 def _has(one: Mapping[str, Any], field: str | None) -> bool:

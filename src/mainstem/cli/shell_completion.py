@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from mainstem.cli.client import Client
 from mainstem.cli.context import Session
+from mainstem.client import Client
 from mainstem.errors import MainstemError
 
 KEYWORDS = (

@@ -26,7 +26,7 @@ from mainstem.local.postgres_place import psql_program
 if TYPE_CHECKING:
     from types import FrameType
 
-    from mainstem.cli.client import Client
+    from mainstem.client import Client
     from mainstem.config import Project
     from mainstem.local.run_file import RunInfo
 

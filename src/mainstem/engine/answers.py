@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import threading
@@ -31,7 +30,7 @@ from mainstem.engine.compile import (
     compile_stream,
     flow_session,
 )
-from mainstem.engine.encode import JSON_OPTIONS, encode
+from mainstem.engine.encode import JSON_OPTIONS
 from mainstem.engine.extent import Extent, extents
 from mainstem.engine.formats import Formats
 from mainstem.engine.functions import check_loads
@@ -44,6 +43,7 @@ from mainstem.engine.rules import check_rows, check_rules
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
 from mainstem.engine.times import check_expression
+from mainstem.engine.trial import tried
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -96,14 +96,17 @@ class Answers:
                 yield {"query": _QUERY.dump_python(self._inspect(payload), mode="json")}
             case "explain":
                 yield self._explain(payload)
-            case "encode":
-                yield self._encode(payload)
+            case "rows":
+                yield self._rows(payload)
             case "history":
                 yield from self._history(payload)
             case "extent":
                 yield self._extent(payload)
             case "apply_late":
                 yield self._apply_late(payload)
+            case "try":
+                parts = (self._spark, self._connection, self._admin, self._formats)
+                yield from tried(*parts, payload)
             case "refit":
                 yield refit(self._spark, self._formats, payload)
             case _:
@@ -202,7 +205,8 @@ class Answers:
             "plan": plan,
         }
 
-    def _encode(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def _rows(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """The rows of an INSERT as the columns have them; whoever asks makes records of them."""
         definition = _DEFINITION.validate_python(payload["definition"])
         given = payload["columns"] or [c.name for c in definition.columns]
         session = self._spark.newSession()
@@ -222,11 +226,11 @@ class Answers:
                 )
             )
             check_rows(typed, definition)
-            records = encode(typed, definition, self._formats).collect()
+            made = typed.select(F.to_json(F.struct("*"), JSON_OPTIONS).alias("row")).collect()
         except PySparkException as error:
             code = "TYPE_MISMATCH" if is_data_error(error) else "INVALID_QUERY"
             raise MainstemError(code, problem=short(error)) from None
-        return {"records": [{"key": _encoded(r.key), "value": _encoded(r.value)} for r in records]}
+        return {"rows": [found.row for found in made]}
 
     def _apply_late(self, payload: dict[str, Any]) -> dict[str, Any]:
         definition = _DEFINITION.validate_python(payload["definition"])
@@ -314,7 +318,3 @@ def _refreshed(definition: Definition, inputs: Sequence[Definition]) -> str:
         f"incremental by {keys}: when a table changes, the query is asked again for the values of "
         f"{keys} that the changed rows touch; {_DIFFERENCES}"
     )
-
-
-def _encoded(value: bytes | None) -> str | None:
-    return None if value is None else base64.b64encode(value).decode()

@@ -65,6 +65,19 @@ def quick_session(spark: SparkSession, shuffle_partitions: int) -> SparkSession:
     return session
 
 
+class Quick:
+    """A quick session for the small batches of one flow, made with the first of them."""
+
+    def __init__(self) -> None:
+        self._session: SparkSession | None = None
+
+    def session(self, beside: SparkSession) -> SparkSession:
+        """The session; `beside` is that of the batch."""
+        if self._session is None:
+            self._session = quick_session(beside, 1)
+        return self._session
+
+
 def compile_stream(
     session: SparkSession,
     definition: Definition,

@@ -25,7 +25,7 @@ from mainstem.definitions.model import Definition
 from mainstem.definitions.query import ARRIVAL
 from mainstem.definitions.stream_filters import without_filters
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.compile import compile_mentions, compile_static
+from mainstem.engine.compile import Quick, compile_mentions, compile_static, into
 from mainstem.engine.count_windows import NUMBER, in_windows, numbered, quoted, still_needed
 from mainstem.engine.encode import encode
 from mainstem.engine.few_rows import here, span
@@ -33,8 +33,8 @@ from mainstem.engine.formats import Formats
 from mainstem.engine.kept_rows import KeptRows
 
 _TASKS = "tasks"
-_FEW = 200
-"""Batches with no more records are held by the driver, whatever the size of each."""
+_FEW = 1_000
+"""As many rows the driver holds: those of a batch, and all that may be kept for their keys."""
 
 
 class Counting:
@@ -64,17 +64,21 @@ class Counting:
             checkpoints.write_note(folder, _TASKS, 0, str(tasks))
         self._tasks = int(checkpoints.read_note(folder, _TASKS, 0) or tasks)
         self._held: list[DataFrame] = []
+        self._quick = Quick()
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
         """Key and value of the records to write, in the partitions of the tasks that write them."""
         session, counts = batch.sparkSession, self._counts
-        small = self._records(batch_id) <= _FEW
+        small = self._records(batch_id) * counts.size <= _FEW
         new = compile_static(session, counts.numbered, {self._stream: batch})
         new = self._hold(new.select(*map(quoted, self._needed(new))), small)
+        if small:
+            session = self._quick.session(session)
+            new = into(session, new)
         schema = StructType([*new.schema.fields]).add(NUMBER, LongType())
         kept = self._kept.before(batch_id, new, schema, small=small)
         rows = self._hold(numbered(new, kept, counts.keys), small)
-        self._kept.write(batch_id, still_needed(rows, counts))
+        self._kept.write(batch_id, still_needed(rows, counts), small=small)
         known = rows.withColumn(WINDOW_KEY, F.xxhash64(F.lit(0), *counts.keys))
         windows = in_windows(known, counts, full=self._definition.final)
         query = counts.written if self._definition.final else without_filters(counts.written)

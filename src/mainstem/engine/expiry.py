@@ -59,12 +59,13 @@ class ExpiredRows:
 
     def _expired(self, bound: int) -> list[bytes]:
         definition = self._entry.definition
-        rows = self._tables.at(definition, self._tables.ends(definition))
-        old = rows.filter(self._end() <= F.timestamp_millis(F.lit(bound)))
-        key = key_of(definition, self._formats).cast("binary")
-        keys = [bytes(row.key) for row in old.select(key.alias("key")).toLocalIterator()]
-        self._tables.done()
-        return keys
+        try:
+            rows = self._tables.at(definition, self._tables.ends(definition))
+            old = rows.filter(self._end() <= F.timestamp_millis(F.lit(bound)))
+            key = key_of(definition, self._formats).cast("binary")
+            return [bytes(row.key) for row in old.select(key.alias("key")).toLocalIterator()]
+        finally:
+            self._tables.done()
 
     def _end(self) -> SparkColumn:
         """When the window of a row ended."""

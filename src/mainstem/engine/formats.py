@@ -20,11 +20,15 @@ from mainstem.schemas import wire
 from mainstem.schemas.avro_read import NotReadable, Reading, bare_key, reading
 from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.schemas.followed import FollowedColumns
+from mainstem.schemas.given import gathered
 from mainstem.schemas.json_values import JsonReading
 from mainstem.schemas.known import KnownSchemas, own_schema, subject_of
+from mainstem.schemas.model import Schema
+from mainstem.schemas.parse import parse
 from mainstem.schemas.protobuf_read import ProtobufReading
 from mainstem.schemas.record_names import beginnings
 from mainstem.schemas.source import SchemaSource
+from mainstem.schemas.trial import Trial
 from mainstem.vocabulary import Column
 
 AnyReading = Reading | JsonReading | ProtobufReading
@@ -61,6 +65,7 @@ class Formats:
     """What an engine knows of schemas; any thread may call. Registry errors pass through."""
 
     def __init__(self, registry: SchemaSource) -> None:
+        self._registry = registry
         self._known = KnownSchemas(registry)
         self._codec = Codec(self._known)
         self._followed = FollowedColumns(registry)
@@ -105,6 +110,14 @@ class Formats:
         if not definition.format.registered:
             return Versions(keys=keys)
         return replace(self._versions(definition, _ids_in(records)), keys=keys)
+
+    def check(self, schema: Schema) -> None:
+        """Raises what is wrong with a schema, or with what it refers to."""
+        parse(schema, self._registry.resolve)
+
+    def trial(self, records: DataFrame, schema: Schema) -> Trial:
+        """What holds these records against another schema."""
+        return Trial(schema, gathered(self._registry, _ids_in(records), schema))
 
     def meet(self, error: MainstemError, records: DataFrame | None = None) -> bool:
         """Takes up the id for which a batch failed, and all others among its records.

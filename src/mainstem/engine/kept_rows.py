@@ -2,7 +2,8 @@
 
 A batch writes the rows of the keys that it touched, all of them, as one piece under its number.
 What is kept of a key is in the newest piece that has the key. When the pieces have become many, a
-merged one takes the place of older ones.
+merged one takes the place of older ones. The rows of a small batch are a note, which the driver
+reads and writes without a job.
 
 A batch that is run again finds all as it was: it reads pieces of earlier batches only, and writes
 its own anew. Spark runs none again but the last one, so pieces before that may be merged.
@@ -10,10 +11,14 @@ its own anew. Spark runs none again but the last one, so pieces before that may 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from io import BytesIO
 from pathlib import PurePosixPath
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
@@ -25,6 +30,10 @@ _BATCH = HIDDEN_PREFIX + "batch"
 """Column of the files: the batch that kept a row."""
 _NEWEST = HIDDEN_PREFIX + "newest"
 _KEPT = "kept"
+_FEW = "few"
+"""Name of the note that has the rows of a small piece: neither a job nor files are needed."""
+_NOT_IN_ARROW = ("interval", "variant")
+"""Types that do not come back from there as they were."""
 _WHOLE = "whole"
 _MANY = 16
 """So many pieces are read together; of more, at least half are merged."""
@@ -57,6 +66,8 @@ class KeptRows:
         self._checkpoints = checkpoints
         self._folder = f"{folder}/{_KEPT}"
         self._keys = keys
+        self._few: dict[str, pa.Table] = {}
+        """Small pieces as they were read last, by path."""
 
     def before(
         self, batch_id: int, touched: DataFrame, schema: StructType, *, small: bool
@@ -72,7 +83,7 @@ class KeptRows:
             pieces = self._pieces(batch_id)
         if not pieces:
             return None
-        rows = _read(session, pieces, schema)
+        rows = self._read(session, pieces, schema)
         if small:
             rows = rows.coalesce(1)
         if self._keys:
@@ -84,13 +95,20 @@ class KeptRows:
             rows = rows.join(wanted, tests, "left_semi")
         return self._newest(rows).drop(_BATCH)
 
-    def write(self, batch_id: int, rows: DataFrame) -> None:
+    def write(self, batch_id: int, rows: DataFrame, *, small: bool) -> None:
         """Keeps these rows, and of their keys nothing else, for the batches that follow.
 
         Crash at any point: the batch is run again, and writes them anew.
         """
         path = f"{self._folder}/{batch_id}"
-        _write(path, rows.withColumn(_BATCH, F.lit(batch_id).cast("bigint")))
+        rows = rows.withColumn(_BATCH, F.lit(batch_id).cast("bigint"))
+        self._few.pop(path, None)
+        if small and not any(kind in rows.schema.simpleString() for kind in _NOT_IN_ARROW):
+            few = self._few[path] = rows.toArrow()
+            self._checkpoints.write_note(path, _FEW, 0, _text(few))
+        else:
+            self._checkpoints.delete_note(path, _FEW, 0)
+            _write(path, rows)
 
     def _pieces(self, batch_id: int) -> list[_Piece]:
         """The pieces of all batches before this one, the oldest first; what is merged goes."""
@@ -123,7 +141,7 @@ class KeptRows:
             taken.append(piece)
             size += more
         path = f"{self._folder}/{taken[-1].first}-{taken[0].last}"
-        _write(path, self._newest(_read(session, taken, schema)))
+        _write(path, self._newest(self._read(session, taken, schema)))
         self._checkpoints.write_note(path, _WHOLE, 0, "")
 
     def _newest(self, rows: DataFrame) -> DataFrame:
@@ -132,10 +150,44 @@ class KeptRows:
         newest = F.max(_BATCH).over(Window.partitionBy(*by))
         return rows.withColumn(_NEWEST, newest).filter(f"{_BATCH} = {_NEWEST}").drop(_NEWEST)
 
+    def _read(
+        self, session: SparkSession, pieces: Sequence[_Piece], schema: StructType
+    ) -> DataFrame:
+        known = StructType([*schema.fields]).add(_BATCH, LongType())
+        few = {p.path: table for p in pieces if (table := self._few_of(p)) is not None}
+        self._few = few
+        files = [piece.rows for piece in pieces if piece.path not in few]
+        found = [session.read.schema(known).parquet(*files)] if files else []
+        if few:
+            found.append(session.createDataFrame(_fitted(few.values(), known.names), known))
+        return reduce(DataFrame.unionByName, found)
 
-def _read(session: SparkSession, pieces: Sequence[_Piece], schema: StructType) -> DataFrame:
-    known = StructType([*schema.fields]).add(_BATCH, LongType())
-    return session.read.schema(known).parquet(*(piece.rows for piece in pieces))
+    def _few_of(self, piece: _Piece) -> pa.Table | None:
+        """The rows of a small piece; None: they are in files."""
+        if piece.path not in self._few:
+            text = self._checkpoints.read_note(piece.path, _FEW, 0)
+            return None if text is None else _table(text)
+        return self._few[piece.path]
+
+
+def _fitted(tables: Iterable[pa.Table], names: Sequence[str]) -> pa.Table:
+    """All rows with the columns that are asked for: others may have been kept before a change."""
+    rows = pa.concat_tables(tables, promote_options="default")
+    for name in names:
+        if name not in rows.column_names:
+            rows = rows.append_column(name, pa.nulls(rows.num_rows))
+    return rows.select(names)
+
+
+def _text(rows: pa.Table) -> str:
+    data = BytesIO()
+    with pa.ipc.new_stream(data, rows.schema) as stream:
+        stream.write_table(rows)
+    return b64encode(data.getvalue()).decode()
+
+
+def _table(text: str) -> pa.Table:
+    return pa.ipc.open_stream(b64decode(text)).read_all()
 
 
 def _write(path: str, rows: DataFrame) -> None:

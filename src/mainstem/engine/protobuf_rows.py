@@ -18,15 +18,17 @@ from mainstem.engine.spark_errors import task_failure
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.protobuf_codec import message_encoder
-from mainstem.schemas.protobuf_read import MOST_BYTES, MessageReader, ProtobufReading, reader
+from mainstem.schemas.protobuf_read import MessageReader, ProtobufReading, reader
+from mainstem.schemas.protobuf_weight import HEAVIEST
 from mainstem.schemas.protobuf_write import NotWritable
 from mainstem.vocabulary import HIDDEN_PREFIX, Column
 
 READ = HIDDEN_PREFIX + "read"
 """The last field of every row that was read: true."""
 
+_USUAL = wire.HEADER_BYTES + len(wire.FIRST_MESSAGE)
 _AT_ONCE = 1000
-"""Messages that are held at the same time: they take several times their bytes."""
+"""Messages that are held at the same time, if they are not too heavy together."""
 
 
 def message_rows(
@@ -34,11 +36,14 @@ def message_rows(
 ) -> pa.Array:
     """A row for each value, its last field true; null for a value that cannot be read."""
     readers = _Readers(known, columns)
-    pieces = [
-        _rows(values.slice(begin, _AT_ONCE).to_pylist(), readers)
-        for begin in range(0, len(values), _AT_ONCE)
-    ]
-    return pa.concat_arrays(pieces) if pieces else pa.array([], readers.type)
+    pieces, held = [], _Held(readers)
+    for begin in range(0, len(values), _AT_ONCE):
+        for value in values.slice(begin, _AT_ONCE).to_pylist():
+            if held.full:
+                pieces.append(held.rows())
+                held = _Held(readers)
+            held.add(value)
+    return pa.concat_arrays([*pieces, held.rows()])
 
 
 def message_values(
@@ -70,6 +75,9 @@ class _Readers:
 
     def find(self, value: bytes) -> tuple[MessageReader | None, int]:
         """The reader of a value, and where its data begins; None where nothing can read it."""
+        usual = self._found.get(value[:_USUAL])
+        if usual is not None:
+            return usual, _USUAL
         try:
             id = wire.schema_id(value)
             indexes, begin = wire.message_indexes(value)
@@ -93,29 +101,51 @@ class _Readers:
         )
 
 
-def _rows(values: list[bytes | None], readers: _Readers) -> pa.Array:
-    by_type: dict[int, tuple[MessageReader, list[int], list[Message]]] = {}
-    for place, value in enumerate(values):
-        if value is None or len(value) > MOST_BYTES:
-            continue
-        found, begin = readers.find(value)
-        if found is None:
-            continue
+class _Held:
+    """Messages of some values that follow each other, until there are enough of them."""
+
+    def __init__(self, readers: _Readers) -> None:
+        self._readers = readers
+        self._count = 0
+        self._weight = 0
+        self._by_type: dict[int, tuple[MessageReader, list[int], list[Message]]] = {}
+
+    @property
+    def full(self) -> bool:
+        """True when its rows should be made before more is held."""
+        return self._count >= _AT_ONCE or self._weight > HEAVIEST
+
+    def add(self, value: bytes | None) -> None:
+        """One more value; what cannot be read is only counted."""
+        place = self._count
+        self._count += 1
+        found, begin = (None, 0) if value is None else self._readers.find(value)
+        if value is None or found is None:
+            return
+        data = value[begin:]
+        weight = found.weights.of(data)
+        if weight > HEAVIEST:
+            return
         try:
-            message = found.parse(value[begin:])
+            message = found.parse(data)
         except DecodeError:
-            continue
-        _, places, messages = by_type.setdefault(id(found), (found, [], []))
+            return
+        self._weight += weight
+        _, places, messages = self._by_type.setdefault(id(found), (found, [], []))
         places.append(place)
         messages.append(message)
-    made = pa.array([], readers.type)
-    at: list[int | None] = [None] * len(values)
-    for found, places, messages in by_type.values():
-        kept, rows = _fitting(found, places, messages, readers)
-        for number, place in enumerate(kept, len(made)):
-            at[place] = number
-        made = pa.concat_arrays([made, rows]) if len(made) else rows
-    return made if at == list(range(len(values))) else made.take(pa.array(at, pa.int64()))
+
+    def rows(self) -> pa.Array:
+        """A row for each value, null for those that could not be read."""
+        made = pa.array([], self._readers.type)
+        at: list[int | None] = [None] * self._count
+        for found, places, messages in self._by_type.values():
+            kept, rows = _fitting(found, places, messages, self._readers)
+            for number, place in enumerate(kept, len(made)):
+                at[place] = number
+            made = pa.concat_arrays([made, rows]) if len(made) else rows
+        whole = at == list(range(self._count))
+        return made if whole else made.take(pa.array(at, pa.int64()))
 
 
 def _fitting(

@@ -9,13 +9,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from mainstem.definitions.count_windows import count_window_of
-from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.definitions.state import mentions
 from mainstem.engine.plans import name_of, nodes
 from mainstem.engine.spark_errors import short
 
 CHECKPOINT_EVERY = "5 minutes"
 """A real-time batch is as long as this; each boundary stalls the flow for about a second."""
+
+_READ_IN_PYTHON = {Format.PROTOBUF, Format.JSON_SCHEMA}
+_WRITTEN = {Format.PROTOBUF}
 
 
 def obstacles(definition: Definition, inputs: Sequence[Definition], rows: DataFrame) -> list[str]:
@@ -42,6 +45,11 @@ def obstacles(definition: Definition, inputs: Sequence[Definition], rows: DataFr
         found.append(f"the time of a batch stands still for {CHECKPOINT_EVERY}")
     if any(source.idle_timeout for source in inputs):
         found.append("an idle time-out closes windows between batches only")
+    read_in = {form for source in inputs for form in (source.format, source.key_format)}
+    slow = (read_in & _READ_IN_PYTHON) | ({definition.format, definition.key_format} & _WRITTEN)
+    if slow:
+        names = " and ".join(sorted(str(form) for form in slow))
+        found.append(f"the format {names} needs Python, which Spark's real-time mode has not")
     problem = streaming_complaint(rows, "update", realtime=True)
     if problem:
         found.append(problem)

@@ -22,7 +22,7 @@ from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import Definition
 from mainstem.definitions.table_rules import marked
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.compile import compile_marked, into
+from mainstem.engine.compile import Quick, compile_marked, into
 from mainstem.engine.encode import JSON_OPTIONS
 from mainstem.engine.held_table import is_before
 from mainstem.engine.tables import Tables
@@ -51,6 +51,7 @@ class TableChanges:
         self._tables = tables
         self._checkpoints = checkpoints
         self._folder = folder
+        self._quick = Quick()
         self.few = False
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
@@ -59,7 +60,10 @@ class TableChanges:
         start = self._checkpoints.batch_start(self._folder, batch_id).get(topic, {})
         end = self._checkpoints.batch_end(self._folder, batch_id).get(topic, {})
         self.few = self._tables.few(self._table, end)
-        changes = into(batch.sparkSession, self._tables.history(self._table, start, end))
+        session = batch.sparkSession
+        if self.few:
+            session = self._quick.session(session)
+        changes = into(session, self._tables.history(self._table, start, end))
         row = F.struct(*(_column(column.name) for column in self._table.columns))
         after = F.when(~F.col("_gone"), row)
         steps = Window.partitionBy("_id").orderBy("_offset")
@@ -70,9 +74,7 @@ class TableChanges:
             F.lag(after).over(steps).alias("before"),
             after.alias("after"),
         ).filter("_new")
-        looked_at = compile_marked(
-            batch.sparkSession, self._query, self._table, _sides(both), _MARK
-        )
+        looked_at = compile_marked(session, self._query, self._table, _sides(both), _MARK)
         return _events(looked_at)
 
     def release(self) -> None:

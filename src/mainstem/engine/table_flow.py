@@ -32,7 +32,7 @@ from mainstem.definitions.asked import Asked
 from mainstem.definitions.model import Definition
 from mainstem.definitions.relations import relations, table_name
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.compile import compile_mentions, compile_static, into, quick_session
+from mainstem.engine.compile import Quick, compile_mentions, compile_static, into
 from mainstem.engine.encode import encode
 from mainstem.engine.formats import Formats
 from mainstem.engine.held_table import ALL_ROWS, Only, release
@@ -79,7 +79,7 @@ class Recomputation:
         self._formats = formats
         self._kept: list[DataFrame] = []
         self._touched: DataFrame | None = None
-        self._quick_session: SparkSession | None = None
+        self._quick = Quick()
         self.few = False
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
@@ -88,7 +88,9 @@ class Recomputation:
         known = self._known(batch_id)
         written = self._end_of_result()
         self.few = self._are_few(ends, written)
-        session = self._quick(batch.sparkSession) if self.few else batch.sparkSession
+        session = batch.sparkSession
+        if self.few:
+            session = self._quick.session(session)
 
         def now(name: str, only: Only = ALL_ROWS) -> DataFrame:
             source = self._inputs[name]
@@ -132,11 +134,6 @@ class Recomputation:
         """True when all tables are small: to look for what changes touch would only cost more."""
         read = all(self._tables.few(s, ends.get(s.topic, {})) for s in self._inputs.values())
         return read and self._tables.few(self._definition, written)
-
-    def _quick(self, session: SparkSession) -> SparkSession:
-        if self._quick_session is None:
-            self._quick_session = quick_session(session, 1)
-        return self._quick_session
 
     def _known(self, batch_id: int) -> bool:
         """True when the topic of the result holds the answer over the same tables a batch ago."""

@@ -52,6 +52,8 @@ from mainstem.vocabulary import Offsets
 _LOG = logging.getLogger(__name__)
 
 _LEAST_CHANGES_TO_MERGE = 20_000
+_LEAST_TO_MERGE_HERE = 2_000
+"""For a table that the driver holds, and will hold as long as its rows are few."""
 _SHARE_TO_MERGE = 0.1
 _MOST_PIECES = 10
 """Each piece of the changes is read by tasks of its own."""
@@ -80,8 +82,8 @@ class _Reader:
     """A thread that reads tables, for one batch."""
 
     since: float = field(default_factory=time.monotonic)
-    identities: dict[str, str] = field(default_factory=dict)
-    """What the tables were when it first looked at them, by topic."""
+    topics: dict[str, tuple[str, list[tuple[int, int]]]] = field(default_factory=dict)
+    """Id and first offsets of the topics when it first looked at them, by name."""
 
 
 @dataclass
@@ -198,19 +200,15 @@ class Tables:
     def identity(self, definition: Definition) -> str:
         """Equal as long as a table is one topic, read in one way, and was not emptied.
 
-        For a reader it stays the same until that is `done`.
+        A reader looks at the topic once, until it is `done`.
         """
-        identities = self._reads().identities
+        known = self._reads().topics
         topic = definition.topic
-        if topic not in identities:
-            identities[topic] = self._identity(definition)
-        return identities[topic]
-
-    def _identity(self, definition: Definition) -> str:
-        topic = definition.topic
-        begin = sorted(self._admin.begin_offsets(topic).items())
+        if topic not in known:
+            begin = sorted(self._admin.begin_offsets(topic).items())
+            known[topic] = (self._admin.topic_id(topic), begin)
         columns = [[c.name, c.type] for c in definition.columns]
-        return json.dumps([self._admin.topic_id(topic), begin, columns, definition.key])
+        return json.dumps([*known[topic], columns, definition.key])
 
     def _upto(self, definition: Definition, end: Offsets) -> Held:
         """The table with all changes before `end`, and maybe later ones."""
@@ -296,7 +294,8 @@ class Tables:
             held = self._together(held)
         held = replace(held, pieces=(*held.pieces, new), end=end)
         topic = held.definition.topic
-        most = max(_LEAST_CHANGES_TO_MERGE, held.base.count * _SHARE_TO_MERGE)
+        least = _LEAST_TO_MERGE_HERE if held.here else _LEAST_CHANGES_TO_MERGE
+        most = max(least, held.base.count * _SHARE_TO_MERGE)
         if held.changes_rows > most and topic not in self._merging:
             reads = threading.Event()
             thread = threading.Thread(target=self._merge, args=(held, reads), daemon=True)

@@ -27,6 +27,7 @@ from mainstem.gateway.routes import (
     subscribe,
     tables,
     topics,
+    trials,
 )
 from mainstem.gateway.services import Services
 
@@ -60,7 +61,8 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     problems.install(app)
     app.router.routes.insert(0, tables.LOOKUP)
     for part in (
-        sql, subscribe, objects, asyncapi, backfills, plan, streams, topics, quarantine, status,
+        sql, subscribe, objects, asyncapi, backfills, plan, streams, topics, trials, quarantine,
+        status,
         health, page,
     ):  # fmt: skip
         app.include_router(part.router)

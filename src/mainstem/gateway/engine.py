@@ -1,9 +1,9 @@
-"""What the gateway asks of the engine through the log: analysis, encoding, history, reasons."""
+"""What the gateway asks of the engine through the log: analysis, rows, history, reasons."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,17 +11,18 @@ from pydantic import TypeAdapter
 
 from mainstem.definitions.model import Definition, InsertValues, Query
 from mainstem.errors import MainstemError
-from mainstem.log.producer import Outgoing
 from mainstem.log.quarantine import Quarantined
 from mainstem.log.requests import Caller
+from mainstem.schemas.model import Schema
 from mainstem.vocabulary import Column
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
 _ANALYSE_SECONDS = 60.0
-_ENCODE_SECONDS = 60.0
+_ROWS_SECONDS = 60.0
 _REFIT_SECONDS = 60.0
 _APPLY_SECONDS = 600.0
+_TRY_SECONDS = 600.0
 _PATIENCE_SECONDS = 5.0
 """How much longer than a query itself its answer may take."""
 
@@ -82,21 +83,19 @@ class Engine:
         }
         return self._caller.call("apply_late", payload, _APPLY_SECONDS)
 
-    def encode(self, definition: Definition, insert: InsertValues) -> list[Outgoing]:
-        """The rows of an INSERT as records of the definition's topic."""
+    def rows(self, definition: Definition, insert: InsertValues) -> list[str]:
+        """The rows of an INSERT, typed as the columns are, each as a JSON object."""
         payload = {
             "definition": _dump(definition),
             "columns": list(insert.columns),
             "values": insert.values,
         }
         try:
-            reply = self._caller.call("encode", payload, _ENCODE_SECONDS)
+            reply = self._caller.call("rows", payload, _ROWS_SECONDS)
         except MainstemError as error:
             raise error.at(insert.location) from None
-        return [
-            Outgoing(_decoded(record["key"]), _decoded(record["value"]))
-            for record in reply["records"]
-        ]
+        rows: list[str] = reply["rows"]
+        return rows
 
     def refit(
         self, entries: Sequence[Quarantined], definition: Definition | None, query: Query | None
@@ -134,6 +133,25 @@ class Engine:
             if "done" in chunk:
                 answer = replace(answer, truncated=chunk["truncated"], read=chunk["read"])
         return answer
+
+    def try_schema(
+        self, topic: str, schema: Schema, last: int
+    ) -> Generator[dict[str, Any], None, None]:
+        """Would the last records of a topic pass a schema? How far it is, then what was found."""
+        references = [
+            {"name": each.name, "subject": each.subject, "version": each.version}
+            for each in schema.references
+        ]
+        document = {"type": schema.type.value, "text": schema.text, "references": references}
+        payload = {"topic": topic, "last": last, "schema": document}
+        yield from self._caller.stream("try", payload, _TRY_SECONDS)
+
+    def try_definition(
+        self, definition: Definition, last: int
+    ) -> Generator[dict[str, Any], None, None]:
+        """Would the last records of its topic fit a definition? In the same way."""
+        payload = {"definition": _dump(definition), "last": last}
+        yield from self._caller.stream("try", payload, _TRY_SECONDS)
 
     def extent(self, query: Query, inputs: Sequence[Definition]) -> list[dict[str, Any]]:
         """How many records of each stream a query over history would read, of how many."""

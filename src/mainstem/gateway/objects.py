@@ -21,6 +21,7 @@ def shown(
     return {
         "name": entry.name,
         "kind": definition.kind.value,
+        "function": None if definition.made_by is None else definition.made_by.flavour.value,
         "topic": definition.topic,
         "wildcard": definition.pattern is not None,
         "derived": definition.derived,

@@ -9,8 +9,8 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterable, Mapping
-from datetime import date, datetime
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -18,11 +18,19 @@ from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.definitions.types import struct_fields
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.log.producer import Outgoing
-from mainstem.schemas.codec import Codec, key_json
-from mainstem.schemas.protobuf_write import NotWritable
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.edge import NotEncoded, Write, key_json
 
 _RANGES = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+_DIGITS = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_DAY, _CLOCK = r"\d{4}-\d{2}-\d{2}", r"[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?"
+_TIMES = {
+    "date": re.compile(_DAY, re.ASCII),
+    "timestamp": re.compile(rf"{_DAY}({_CLOCK}(Z|[+-]\d{{2}}(:?\d{{2}})?)?)?)?", re.ASCII),
+    "timestamp_ntz": re.compile(rf"{_DAY}({_CLOCK})?)?", re.ASCII),
+}
+"""The spellings of ISO-8601 that every flow reads, too."""
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
@@ -49,11 +57,15 @@ def read_body(body: bytes) -> list[Any]:
 
 
 def outgoing(definition: Definition, records: Iterable[Any], codec: Codec) -> list[Outgoing]:
-    """The records as they go into the topic; INVALID_RECORD names the first that does not fit."""
+    """The records as they go into the topic; INVALID_RECORD names the first that does not fit.
+
+    Each is held against the columns, and by the codec against the schema of the topic.
+    """
     made = []
+    write = codec.writer(definition)
     for index, record in enumerate(records):
         try:
-            made.append(_outgoing(definition, record, codec))
+            made.append(_outgoing(definition, record, codec, write))
         except _Misfit as misfit:
             place = f"{misfit.path}: " if misfit.path else ""
             raise MainstemError(
@@ -66,7 +78,21 @@ def outgoing(definition: Definition, records: Iterable[Any], codec: Codec) -> li
     return made
 
 
-def _outgoing(definition: Definition, record: Any, codec: Codec) -> Outgoing:
+def read_rows(definition: Definition, rows: Iterable[str], given: Collection[str]) -> list[Any]:
+    """Rows of an INSERT, each as JSON text, as the records of a request.
+
+    A column that is not among the `given` names is NULL; where a schema is registered, it is left
+    out, as the schema may have a default for it.
+    """
+    named = {name.lower() for name in given} if definition.format.registered else set()
+    found = (json.loads(text, parse_float=Decimal) for text in rows)
+    return [
+        {"value": {name: v for name, v in row.items() if not named or name.lower() in named}}
+        for row in found
+    ]
+
+
+def _outgoing(definition: Definition, record: Any, codec: Codec, write: Write) -> Outgoing:
     if not isinstance(record, dict):
         raise _Misfit("", "an object with the field value was expected")
     unknown = record.keys() - {"value", "key", "timestamp"}
@@ -82,14 +108,19 @@ def _outgoing(definition: Definition, record: Any, codec: Codec) -> Outgoing:
     if not isinstance(value, dict):
         raise _Misfit("value", "a JSON object of the columns was expected")
     fields = _fields(definition, value)
+    _check_time(definition, value)
     if definition.format is Format.RAW and not any(v is not None for v in value.values()):
         raise _Misfit("value", "its only column needs a value")
     data = _key_data(definition, record.get("key"), value, fields, codec)
     try:
-        return Outgoing(data, codec.value(definition, fields), timestamp=timestamp)
-    except NotWritable as error:
-        path, _, problem = str(error).partition(": ")
-        raise _Misfit(f"value.{path}", problem) from None
+        return Outgoing(data, write(fields), timestamp=timestamp)
+    except NotEncoded as refused:
+        raise _refused("value", refused) from None
+
+
+def _refused(part: str, refused: NotEncoded) -> _Misfit:
+    path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in refused.path)
+    return _Misfit(part + path, refused.problem)
 
 
 def _fields(definition: Definition, value: dict[str, Any]) -> dict[str, str]:
@@ -102,6 +133,14 @@ def _fields(definition: Definition, value: dict[str, Any]) -> dict[str, str]:
         for name, column in known.items()
         if name in value
     }
+
+
+def _check_time(definition: Definition, value: dict[str, Any]) -> None:
+    """Every flow would put a record without its event time aside."""
+    if definition.kind is Kind.STREAM and definition.event_time and definition.time is None:
+        column = definition.column(definition.event_time)
+        if column is not None and value.get(column.name) is None:
+            raise _Misfit(f"value.{column.name}", "it is the event time, and needs a value")
 
 
 def _key_data(
@@ -133,10 +172,9 @@ def _in_format(keys: Definition, fields: Mapping[str, str], codec: Codec) -> byt
     if keys.format is Format.RAW and "null" in fields.values():
         raise _Misfit("key", "a key in the format raw needs a value")
     try:
-        return codec.value(keys, fields)
-    except NotWritable as error:
-        path, _, problem = str(error).partition(": ")
-        raise _Misfit(f"key.{path}", problem) from None
+        return codec.writer(keys)(fields)
+    except NotEncoded as refused:
+        raise _refused("key", refused) from None
 
 
 def _check_primary_key(definition: Definition, value: Mapping[str, Any]) -> None:
@@ -187,6 +225,8 @@ def _json_key(definition: Definition, fields: Mapping[str, str]) -> bytes:
 def _given_key(key: Any) -> bytes:
     if isinstance(key, str):
         return key.encode()
+    if isinstance(key, Decimal):
+        return f"{key:f}".encode()
     return json.dumps(key, default=_number, separators=(",", ":")).encode()
 
 
@@ -278,7 +318,9 @@ def _integer(value: Any, type_name: str, path: str) -> str:
 
 
 def _decimal(value: Any, precision: int, scale: int, path: str) -> str:
-    if type(value) not in (int, Decimal):
+    # a text of digits is how others keep them all
+    is_digits = isinstance(value, str) and _DIGITS.fullmatch(value) is not None
+    if type(value) not in (int, Decimal) and not is_digits:
         raise _Misfit(path, f"a number was expected, not {_shown(value)}")
     number = Decimal(value)
     exponent = number.normalize().as_tuple().exponent
@@ -290,15 +332,17 @@ def _decimal(value: Any, precision: int, scale: int, path: str) -> str:
 
 def _check_text(value: str, type_name: str, path: str) -> None:
     try:
-        if type_name in ("timestamp", "timestamp_ntz"):
+        spelling = _TIMES.get(type_name)
+        if spelling is not None:
+            if spelling.fullmatch(value) is None:
+                raise ValueError(value)
             datetime.fromisoformat(value)
-        elif type_name == "date":
-            date.fromisoformat(value)
         elif type_name == "binary":
             base64.b64decode(value, validate=True)
     except (ValueError, binascii.Error):
         wanted = {
             "date": "a date such as 2026-11-15",
+            "timestamp_ntz": "a time without a zone, such as 2026-11-15T09:00:00,",
             "binary": "base64",
         }.get(type_name, "a time such as 2026-11-15T09:00:00Z")
         raise _Misfit(path, f"{wanted} was expected, not {_shown(value)}") from None

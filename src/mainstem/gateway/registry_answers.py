@@ -14,7 +14,7 @@ from mainstem.schemas.canonical import serialized
 from mainstem.schemas.model import Resolve, Schema
 from mainstem.schemas.parse import parse
 from mainstem.schemas.protobuf_parse import ProtobufSchema
-from mainstem.schemas.registry_errors import number_of, status_of
+from mainstem.schemas.registry_errors import number_of, status_of, told
 from mainstem.schemas.text import dump
 from mainstem.schemas.topic_records import Kept, contents
 
@@ -31,8 +31,7 @@ class Answer(JSONResponse):
 def failure(error: MainstemError) -> Response:
     """An error as Confluent's clients read it."""
     number = number_of(error)
-    message = f"{error.message}. {error.hint}"
-    return Answer({"error_code": number, "message": message}, status_of(number))
+    return Answer({"error_code": number, "message": told(error)}, status_of(number))
 
 
 def version_document(kept: Kept, resolve: Resolve, form: str = "") -> dict[str, Any]:
@@ -82,7 +81,7 @@ _MEANINGS = {
     40407: "the version must be deleted first",
     40408: "the subject has no level of its own",
     40409: "the subject has no mode of its own",
-    409: "the schema breaks the subject's rule",
+    40901: "the schema breaks the subject's rule",
     422: "the request cannot be read",
     42201: "the schema is malformed, or what it refers to is",
     42202: "that is not a version",

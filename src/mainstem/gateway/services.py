@@ -149,6 +149,7 @@ class Services:
             backfills=self.backfills,
             engine=self.engine,
             writer=self.writer,
+            codec=self.codec,
             admin=self.admin,
             pull=self.pull,
             statuses=lambda: flow_statuses(self),

@@ -40,9 +40,11 @@ from mainstem.gateway.backfills import SHOWN, Backfills
 from mainstem.gateway.changes import Changes, Done, plan_text, unknown
 from mainstem.gateway.contracts import Broken, rule_lines
 from mainstem.gateway.engine import Engine
+from mainstem.gateway.records import outgoing, read_rows
 from mainstem.gateway.waiting import why_open
 from mainstem.gateway.writer import Writer
 from mainstem.log.admin import Admin
+from mainstem.schemas.codec import Codec
 from mainstem.views.pull import Parameters, Pull
 
 _MOST_TOPICS = 20
@@ -62,6 +64,7 @@ class Statements:
         backfills: Backfills,
         engine: Engine,
         writer: Writer,
+        codec: Codec,
         admin: Admin,
         pull: Pull,
         statuses: Statuses,
@@ -74,6 +77,7 @@ class Statements:
         self._backfills = backfills
         self._engine = engine
         self._writer = writer
+        self._codec = codec
         self._admin = admin
         self._pull = pull
         self._statuses = statuses
@@ -179,7 +183,11 @@ class Statements:
                     known=", ".join(columns),
                     suggestion="",
                 )
-        records = self._engine.encode(known, statement)
+        rows = read_rows(known, self._engine.rows(known, statement), statement.columns)
+        try:
+            records = outgoing(known, rows, self._codec)
+        except MainstemError as error:
+            raise error.at(statement.location) from None
         offsets = self._writer.write(known.topic, records)
         count = len(records)
         return _message(

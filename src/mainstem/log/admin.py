@@ -285,6 +285,10 @@ class Admin:
             raise self._translated(result.errors[0], "the list of groups")
         return sorted(group.group_id for group in result.valid)
 
+    def groups_of(self, topic: str, asked: Iterable[str]) -> list[str]:
+        """Those of the groups that have committed an offset of the topic."""
+        return [group for group in asked if self.group_offsets(group, topic)]
+
     def group_offsets(self, group: str, topic: str) -> dict[int, int]:
         """What the group has committed of a topic, by partition; empty for an unknown group."""
         act = f'the offsets of group "{group}"'

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -15,17 +14,15 @@ import fastavro
 from mainstem.definitions.model import Definition, Format
 from mainstem.errors import MainstemError
 from mainstem.schemas import csv_rows, wire
-from mainstem.schemas.avro_columns import value_schema
 from mainstem.schemas.avro_json import natural_writer, row_writer
 from mainstem.schemas.avro_model import AvroType, Record
 from mainstem.schemas.avro_read import NotReadable, bare_key, check_bounded, reading, written
-from mainstem.schemas.avro_values import row_maker, scaled
 from mainstem.schemas.csv_text import BadLine
-from mainstem.schemas.json_text import row_text
+from mainstem.schemas.edge import Fields, RegisteredWriters, Write, object_writer
 from mainstem.schemas.json_values import checker
 from mainstem.schemas.known import KnownSchemas
 from mainstem.schemas.model import SchemaType
-from mainstem.schemas.protobuf_codec import natural_text, protobuf_bytes, protobuf_text
+from mainstem.schemas.protobuf_codec import natural_text, protobuf_text
 from mainstem.schemas.protobuf_read import BadMessage
 from mainstem.schemas.record_names import is_named
 from mainstem.vocabulary import Column
@@ -43,6 +40,7 @@ class Codec:
 
     def __init__(self, known: KnownSchemas) -> None:
         self._known = known
+        self._writers = RegisteredWriters(known)
         self._rows: dict[tuple[int, tuple[Column, ...], bool], Callable[[bytes], str]] = {}
 
     def text(self, definition: Definition, value: bytes) -> bytes:
@@ -96,29 +94,21 @@ class Codec:
             raise NotDecoded(message) from None
         return text
 
-    def value(self, definition: Definition, fields: Mapping[str, str]) -> bytes:
-        """The value of a row, whose fields come as JSON text that fits their columns.
+    def writer(self, definition: Definition) -> Write:
+        """What makes the value of a row, whose fields come as JSON text that fits their columns.
 
-        NotWritable where the format has no words for it.
+        Made once for all rows of a request. It raises `edge.NotEncoded` for a row that the format
+        has no words for, or that the schema which is registered for the topic refuses.
         """
         match definition.format:
             case Format.JSON:
-                return _object(definition, fields)
-            case Format.JSON_SCHEMA:
-                return wire.header(self._known.id_for(definition)) + _object(definition, fields)
-            case Format.AVRO:
-                row = {name: _loaded(piece) for name, piece in fields.items()}
-                return wire.header(self._known.id_for(definition)) + avro_bytes(definition, row)
-            case Format.PROTOBUF:
-                row = {name: _loaded(piece) for name, piece in fields.items()}
-                reading = self._known.protobuf(self._known.id_for(definition))
-                return protobuf_bytes(reading, definition.value_columns, row)
+                return object_writer(definition)
+            case Format.JSON_SCHEMA | Format.AVRO | Format.PROTOBUF:
+                return self._writers.writer(definition)
             case Format.CSV:
-                return csv_rows.line_of(definition, fields).encode()
+                return lambda fields: csv_rows.line_of(definition, fields).encode()
             case Format.RAW:
-                [column] = definition.value_columns
-                plain = str(_loaded(fields.get(column.name, '""')) or "")
-                return plain.encode() if column.type == "string" else base64.b64decode(plain)
+                return lambda fields: _raw(definition, fields)
 
     def shown(self, value: bytes) -> str | None:
         """JSON of a value that begins with the id of a schema; None for any other.
@@ -126,18 +116,26 @@ class Codec:
         None as well when the registry cannot be asked: the bytes themselves can still be shown.
         """
         try:
-            id = wire.schema_id(value)
-            match self._known.type_of(id):
-                case SchemaType.JSON:
-                    return self._json(value).decode()
-                case SchemaType.PROTOBUF:
-                    return natural_text(value, self._known.protobuf(id))
-                case SchemaType.AVRO:
-                    root = self._known.avro(id)
-                    check_bounded(root)
-                    return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
+            return self.natural(value)
         except (MainstemError, ValueError, OverflowError):
             return None
+
+    def natural(self, value: bytes) -> str:
+        """JSON of all that a value holds which begins with the id of a schema.
+
+        Raises NotFramed, NotReadable, NotDecoded or BadMessage, or OverflowError for a time out of
+        all bounds.
+        """
+        id = wire.schema_id(value)
+        match self._known.type_of(id):
+            case SchemaType.JSON:
+                return self._json(value).decode()
+            case SchemaType.PROTOBUF:
+                return natural_text(value, self._known.protobuf(id))
+            case SchemaType.AVRO:
+                root = self._known.avro(id)
+                check_bounded(root)
+                return natural_writer(root)(_decode(_decoder(id, _text(root)), value))
 
     def shown_key(self, topic: str, key: bytes) -> str | None:
         """The same for a key, whose schema has to be one for keys: many keys begin with zeros."""
@@ -195,26 +193,6 @@ def _reader(id: int, root: AvroType, columns: tuple[Column, ...]) -> Callable[[b
     return text
 
 
-@lru_cache(maxsize=_MOST_KEPT)
-def _encoder(definition_schema: str) -> Any:
-    return fastavro.parse_schema(_without_meaning(json.loads(definition_schema)))
-
-
-def avro_bytes(definition: Definition, row: Mapping[str, Any]) -> bytes:
-    """A row of JSON values as Avro, without the id before it."""
-    data = io.BytesIO()
-    made = row_maker(definition.value_columns)(row)
-    fastavro.schemaless_writer(data, _encoder(value_schema(definition).text), made)
-    return data.getvalue()
-
-
-def _without_meaning(schema: Any) -> Any:
-    """The schema without logical types: the encoder gets what it shall write."""
-    if isinstance(schema, dict):
-        return {k: _without_meaning(v) for k, v in schema.items() if k != "logicalType"}
-    return [_without_meaning(part) for part in schema] if isinstance(schema, list) else schema
-
-
 def _text(root: AvroType) -> str:
     return json.dumps(written(root))
 
@@ -244,24 +222,7 @@ def _decoded(value: bytes) -> str:
         raise NotDecoded(message) from None
 
 
-def _object(definition: Definition, fields: Mapping[str, str]) -> bytes:
-    if definition.of_keys:
-        return key_json(definition.columns, fields)
-    pieces = (f"{json.dumps(name)}:{piece}" for name, piece in fields.items())
-    return ("{" + ",".join(pieces) + "}").encode()
-
-
-def key_json(columns: Sequence[Column], fields: Mapping[str, str]) -> bytes:
-    """The JSON object of a key: the same bytes for the same key, however its parts were sent."""
-    row = {name: _loaded(piece) for name, piece in fields.items()}
-    return _key_writer(tuple(columns))(row).encode()
-
-
-@lru_cache(maxsize=_MOST_KEPT)
-def _key_writer(columns: tuple[Column, ...]) -> Callable[[Mapping[str, Any]], str]:
-    make, write = row_maker(columns, scaled), row_text(columns)
-    return lambda row: write(make(row))
-
-
-def _loaded(piece: str) -> Any:
-    return json.loads(piece, parse_float=Decimal)
+def _raw(definition: Definition, fields: Fields) -> bytes:
+    [column] = definition.value_columns
+    plain = str(json.loads(fields.get(column.name, '""')) or "")
+    return plain.encode() if column.type == "string" else base64.b64decode(plain)

@@ -18,7 +18,7 @@ from mainstem.config import SchemasSettings
 from mainstem.errors import MainstemError
 from mainstem.schemas.compatibility import Level
 from mainstem.schemas.model import Reference, Registered, Schema
-from mainstem.schemas.registry_errors import code_of
+from mainstem.schemas.registry_errors import error_of
 from mainstem.schemas.topic_records import Key, KeyType, contents, read_schema
 
 T = TypeVar("T")
@@ -33,6 +33,7 @@ _AWAY = (408, 429, 502, 503, 504)
 """What a server says that may soon answer."""
 _INCOMPATIBLE = (409, 40901)
 """Older and newer registries differ."""
+_MALFORMED, _NOT_PERMITTED = 42201, 42205
 _SOME_LEVEL = "of compatibility"
 """Which one, only the registry's own text says."""
 
@@ -103,7 +104,12 @@ class ExternalRegistry:
         """The schema as a version of the subject: the one that it is already, or a new one."""
         path, body = f"/subjects/{_quoted(subject)}", contents(schema)
         asked = f"normalize={str(normalize).lower()}"
-        breaks = partial(MainstemError, "SCHEMA_INCOMPATIBLE", subject=subject, level=_SOME_LEVEL)
+
+        def breaks(problem: str) -> MainstemError:
+            return error_of(_INCOMPATIBLE[-1], problem) or MainstemError(
+                "SCHEMA_INCOMPATIBLE", subject=subject, level=_SOME_LEVEL, problem=problem
+            )
+
         refusals = _missing(subject) | dict.fromkeys(_INCOMPATIBLE, breaks)
         self._ask("POST", f"{path}/versions?{asked}", refusals, body)
         # the registration may say the id alone
@@ -195,13 +201,14 @@ class ExternalRegistry:
         raise self._refused(number, message)
 
     def _refused(self, number: Any, message: str) -> MainstemError:
-        match code_of(number) if isinstance(number, int) else None:
-            case "SCHEMA_MALFORMED":
-                return MainstemError("SCHEMA_MALFORMED", type="", where=self._url, problem=message)
-            case "REGISTRY_NOT_PERMITTED":
-                return MainstemError(
-                    "REGISTRY_NOT_PERMITTED", problem=message, advice=f"Ask {self._url}."
-                )
+        ours = error_of(number, message)
+        if ours is not None:
+            return ours
+        if number == _MALFORMED:
+            return MainstemError("SCHEMA_MALFORMED", type="", where=self._url, problem=message)
+        if number == _NOT_PERMITTED:
+            advice = f"Ask {self._url}."
+            return MainstemError("REGISTRY_NOT_PERMITTED", problem=message, advice=advice)
         return MainstemError("REGISTRY_FAILED", url=self._url, problem=message)
 
     def _read(self, subject: str, version: Any, answer: dict[str, Any]) -> Registered:

@@ -40,6 +40,15 @@ def value_schema(definition: Definition) -> Schema:
     return Schema(SchemaType.JSON, json.dumps(document, separators=(",", ":")))
 
 
+def closed_to(text: str, columns: Iterable[Column]) -> bool:
+    """Whether a schema says that records have fields of certain names only, and lacks a column."""
+    document = json.loads(text)
+    if not isinstance(document, dict) or document.get("additionalProperties") is not False:
+        return False
+    patterns, known = document.get("patternProperties"), document.get("properties") or {}
+    return not patterns and any(column.name not in known for column in columns)
+
+
 def columns_schema(columns: Iterable[Column], *, closed: bool = True) -> dict[str, Any]:
     """An object of these columns; `closed`: and of no others."""
     properties = {c.name: _nullable(_type(c.type, closed)) for c in columns}

@@ -6,8 +6,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from jsonschema.exceptions import best_match
+from jsonschema.protocols import Validator
 
 from mainstem.schemas.json_parse import parse_json_schema
 from mainstem.schemas.json_steps import BoundedChecks, TooManySteps
@@ -17,7 +19,21 @@ from mainstem.schemas.text import pointer
 _LONGEST = 200
 _MOST_KEPT = 1000
 
-Check = Callable[[bytes], str | None]
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a schema refuses a value, and which part of it."""
+
+    path: tuple[str | int, ...]
+    reason: str
+    rule: str = ""
+    """What of the schema refuses it, in one word; the same for all values that fail so."""
+
+    def __str__(self) -> str:
+        return f"{pointer(*self.path)}: {self.reason}" if self.path else self.reason
+
+
+Check = Callable[[bytes], Refusal | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +50,27 @@ def checker(reading: JsonReading) -> Check:
     referred = dict(reading.referred)
     checks = BoundedChecks(parse_json_schema(reading.schema, referred.__getitem__))
 
-    def problem(data: bytes) -> str | None:
+    def problem(data: bytes) -> Refusal | None:
         try:
             value = json.loads(data)
         except (ValueError, RecursionError) as error:
-            return f"it is not JSON: {error}"
+            return Refusal((), f"it is not JSON: {error}")
         if not isinstance(value, dict):
-            return f"a JSON object was expected, not {type(value).__name__}"
-        validator = checks.of(len(data))
+            return Refusal((), f"a JSON object was expected, not {type(value).__name__}")
         try:
-            if validator.is_valid(value):
-                return None
-            found = best_match(validator.iter_errors(value))
+            return refusal_of(checks.of(len(data)), value)
         except TooManySteps as error:
-            return str(error)
+            return Refusal((), str(error))
         except RecursionError:
-            return "it is nested too deep"
-        assert found is not None
-        return f"{pointer(*found.absolute_path)}: {found.message[:_LONGEST]}"
+            return Refusal((), "it is nested too deep")
 
     return problem
+
+
+def refusal_of(validator: Validator, value: Any) -> Refusal | None:
+    """What a validator says of a value; None when it lets it through."""
+    if validator.is_valid(value):
+        return None
+    found = best_match(validator.iter_errors(value))
+    assert found is not None
+    return Refusal(tuple(found.absolute_path), found.message[:_LONGEST], str(found.validator))

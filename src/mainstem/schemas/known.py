@@ -15,7 +15,7 @@ from mainstem.schemas.avro_print import with_references
 from mainstem.schemas.avro_read import NotReadable
 from mainstem.schemas.json_parse import parse_json_schema
 from mainstem.schemas.json_values import JsonReading
-from mainstem.schemas.model import Reference, Schema, SchemaType
+from mainstem.schemas.model import Reference, Registered, Schema, SchemaType
 from mainstem.schemas.parse import parse
 from mainstem.schemas.protobuf_parse import ProtobufSchema, parse_protobuf
 from mainstem.schemas.protobuf_read import ProtobufReading, protobuf_reading
@@ -24,9 +24,15 @@ from mainstem.schemas.source import SchemaSource
 from mainstem.schemas.text import dump
 from mainstem.vocabulary import BACKFILL_PREFIX
 
+_AWAY = ("REGISTRY_UNREACHABLE", "LOG_UNREACHABLE")
 _MOST_STRANGE = 100
 _NOT_THERE = ("SCHEMA_UNKNOWN", "SUBJECT_UNKNOWN", "SCHEMA_VERSION_UNKNOWN")
-_SPOILT = ("SCHEMA_MALFORMED", "SCHEMA_TOO_LARGE", "SCHEMA_REFERENCE_CIRCLE")
+_SPOILT = (
+    "SCHEMA_MALFORMED",
+    "SCHEMA_TOO_LARGE",
+    "SCHEMA_REFERENCE_CIRCLE",
+    "SCHEMA_REFERENCE_UNKNOWN",
+)
 
 
 def own_schema(definition: Definition, before: ProtobufSchema | None = None) -> Schema:
@@ -49,21 +55,21 @@ def next_schema(definition: Definition, registry: SchemaSource) -> Schema:
     """The same, made of the newest version that the registry has, where that matters."""
     if definition.format is not Format.PROTOBUF:
         return own_schema(definition)
-    found = newest_schema(definition, registry)
-    if found is None or found.type is not SchemaType.PROTOBUF:
+    found = newest_version(definition, registry)
+    if found is None or found.schema.type is not SchemaType.PROTOBUF:
         return own_schema(definition)
-    return own_schema(definition, parse_protobuf(found, registry.resolve))
+    return own_schema(definition, parse_protobuf(found.schema, registry.resolve))
 
 
-def newest_schema(definition: Definition, registry: SchemaSource) -> Schema | None:
+def newest_version(definition: Definition, registry: SchemaSource) -> Registered | None:
     """The newest version that is registered for records of the definition's name, if any."""
     subject, record = subject_of(definition), definition.record
     try:
         if record is None:
-            return registry.latest(subject).schema
+            return registry.latest(subject)
         for version in reversed(registry.versions(subject)):
-            found = registry.version(subject, version).schema
-            if record in record_names(parse(found, registry.resolve)):
+            found = registry.version(subject, version)
+            if record in record_names(parse(found.schema, registry.resolve)):
                 return found
     except MainstemError as error:
         if error.code not in _NOT_THERE:
@@ -130,6 +136,7 @@ class KnownSchemas:
         self._ids: dict[tuple[str, int], int] = {}
         """By subject and version, which stays what it is even when it is deleted."""
         self._written: dict[tuple[object, ...], int] = {}
+        self._newest: dict[tuple[str, str | None], Registered | None] = {}
         self._strange: dict[str, set[int]] = {}
         """By subject: ids that were asked for, and are none of its versions."""
 
@@ -197,14 +204,35 @@ class KnownSchemas:
         return schema
 
     def ids_of(self, definition: Definition) -> list[int]:
-        """The ids of all versions that are registered for a definition's values, or its keys."""
+        """The ids of all versions that are registered for a definition's values, or its keys.
+
+        While the registry does not answer, those that it has told of before. That is no judgement
+        of a record: one with another id is asked about when it is met.
+        """
         return self._ids_under(subject_of(definition))
 
     def _ids_under(self, subject: str) -> list[int]:
-        for version in self._versions_of(subject):
-            if (subject, version) not in self._ids:
-                self._ids[subject, version] = self._registry.version(subject, version).id
+        try:
+            for version in self._versions_of(subject):
+                if (subject, version) not in self._ids:
+                    self._ids[subject, version] = self._registry.version(subject, version).id
+        except MainstemError as error:
+            if error.code not in _AWAY:
+                raise
         return [id for (known, _), id in self._ids.items() if known == subject]
+
+    def newest(self, definition: Definition) -> Registered | None:
+        """The newest version for records of the definition's name; None when there is none.
+
+        While the registry does not answer, the one that was the newest before.
+        """
+        asked = subject_of(definition), definition.record
+        try:
+            self._newest[asked] = newest_version(definition, self._registry)
+        except MainstemError as error:
+            if error.code not in _AWAY or self._newest.get(asked) is None:
+                raise
+        return self._newest[asked]
 
     def is_of_keys(self, id: int, topic: str) -> bool:
         """True when that schema is registered for a topic's keys."""
@@ -247,7 +275,8 @@ class KnownSchemas:
     def described(self, definition: Definition) -> Schema | None:
         """The schema of a definition's values, whole in itself: the registry's, or else its own."""
         registered = definition.format.registered and definition.pattern is None
-        found = newest_schema(definition, self._registry) if registered else None
+        newest = newest_version(definition, self._registry) if registered else None
+        found = None if newest is None else newest.schema
         if found is None or (found.references and found.type is not SchemaType.AVRO):
             return described(definition)
         if not found.references:

@@ -11,15 +11,15 @@ from typing import Any
 from google.protobuf import message_factory
 from google.protobuf.descriptor import FieldDescriptor
 
-from mainstem.schemas.avro_values import row_maker, scaled
 from mainstem.schemas.json_text import bytes_text, escape, number_text, row_text
+from mainstem.schemas.plain_values import row_maker
 from mainstem.schemas.protobuf_read import (
     BadMessage,
     ProtobufReading,
     descriptor,
     message_of,
 )
-from mainstem.schemas.protobuf_types import known_text
+from mainstem.schemas.protobuf_types import known_text, wrapped
 from mainstem.schemas.protobuf_write import encoder
 from mainstem.schemas.wire import FIRST_MESSAGE, header
 from mainstem.vocabulary import Column
@@ -66,7 +66,7 @@ def natural_text(value: bytes, reading: ProtobufReading) -> str:
 def _row_encoder(
     reading: ProtobufReading, columns: tuple[Column, ...]
 ) -> Callable[[Mapping[str, Any]], bytes]:
-    make, encode = row_maker(columns, scaled), message_encoder(reading, columns)
+    make, encode = row_maker(columns), message_encoder(reading, columns)
     return lambda row: encode(make(row))
 
 
@@ -79,6 +79,9 @@ def _natural(message: Any) -> str:
     known = known_text(message)
     if known is not None:
         return known
+    only = wrapped(message)
+    if only is not None:
+        return _one(only, message.value)
     pieces = []
     for field in message.DESCRIPTOR.fields:
         if field.has_presence and not message.HasField(field.name):

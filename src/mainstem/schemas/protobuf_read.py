@@ -26,12 +26,11 @@ from mainstem.schemas.avro_read import NotReadable
 from mainstem.schemas.model import Schema
 from mainstem.schemas.protobuf_parse import ProtobufSchema
 from mainstem.schemas.protobuf_types import Convert, described, known_message, scalar
+from mainstem.schemas.protobuf_weight import HEAVIEST, Weights
 from mainstem.vocabulary import Column
 
 Get = Callable[[Any], Any]
 _MOST_KEPT = 1000
-MOST_BYTES = 16 << 20
-"""Of one value: a message takes several times its bytes in memory."""
 
 
 class BadMessage(ValueError):
@@ -60,6 +59,8 @@ class MessageReader:
     columns: tuple[Get, ...]
     known: tuple[bool, ...]
     """Of each column, whether the messages have such a field."""
+    weights: Weights
+    """How much memory the data may take."""
 
 
 def protobuf_reading(id: int, parsed: ProtobufSchema) -> ProtobufReading:
@@ -74,11 +75,12 @@ def message_of(value: bytes, reading: ProtobufReading, columns: tuple[Column, ..
     found = reader(reading, indexes, columns)
     if isinstance(found, str):
         raise NotReadable(found)
-    if len(value) > MOST_BYTES:
-        message = f"it has {len(value)} bytes, more than {MOST_BYTES}"
+    data = value[begin:]
+    if found.weights.of(data) > HEAVIEST:
+        message = f"it would take more than {HEAVIEST >> 20} MB of memory"
         raise BadMessage(message)
     try:
-        return found.parse(value[begin:]), found
+        return found.parse(data), found
     except DecodeError as error:
         message = f"it does not hold what schema {reading.id} says: {error}"
         raise BadMessage(message) from None
@@ -92,7 +94,8 @@ def reader(
     try:
         message = descriptor(reading, indexes)
         known = tuple(column.name in message.fields_by_name for column in columns)
-        return MessageReader(_parser(message), tuple(_getters(message, columns, "")), known)
+        getters = tuple(_getters(message, columns, ""))
+        return MessageReader(_parser(message), getters, known, Weights(message))
     except NotReadable as error:
         return str(error)
 

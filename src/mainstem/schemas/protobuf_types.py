@@ -88,11 +88,14 @@ def known_message(message: Descriptor, column: str) -> Convert | None:
 
 
 def known_text(message: Any) -> str | None:
-    """JSON of a message whose meaning is known; None for any other."""
-    name = message.DESCRIPTOR.full_name
-    if name in _JSON or name in _TEXTS or name in _WRAPPERS:
-        return _json(message)
-    return None
+    """JSON of a message that has a form of its own there; None for any other."""
+    return _json(message) if message.DESCRIPTOR.full_name in (*_JSON, *_TEXTS) else None
+
+
+def wrapped(message: Any) -> FieldDescriptor | None:
+    """The only field of a message that stands for it, such as that of a StringValue."""
+    type_: Descriptor = message.DESCRIPTOR
+    return type_.fields_by_name["value"] if type_.full_name in _WRAPPERS else None
 
 
 def _signed(number: int) -> int:

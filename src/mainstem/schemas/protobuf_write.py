@@ -21,6 +21,7 @@ Set = Callable[[Any, Any], None]
 Fill = Callable[[Any, Any], None]
 """Makes a message that is there hold a value."""
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
+_MICROS_OF_A_DAY = 86_400_000_000
 
 
 _KEYS: dict[str, Callable[[Any], Any]] = {
@@ -119,9 +120,9 @@ def _map(name: str, key_type: str, type_: str, path: str) -> Set:
 def _filler(type_: str, path: str) -> Fill | None:
     """What fills the message that stands for a type; None where there is no message."""
     if type_ == "timestamp":
-        return _timestamp
+        return _in_years(_timestamp, path)
     if type_ == "date":
-        return _date
+        return _in_years(_date, path)
     if type_.startswith("decimal("):
         return _decimal
     if type_.startswith("struct<"):
@@ -130,7 +131,21 @@ def _filler(type_: str, path: str) -> Fill | None:
     return None
 
 
+def _in_years(fill: Fill, path: str) -> Fill:
+    """Protobuf's times are in the years 1 to 9999."""
+
+    def bounded(message: Any, value: int) -> None:
+        try:
+            fill(message, value)
+        except (ValueError, OverflowError):
+            text = f"{path.rstrip('.')}: Protobuf's times end with the year 9999"
+            raise NotWritable(text) from None
+
+    return bounded
+
+
 def _timestamp(message: Any, micros: int) -> None:
+    date.fromordinal(_EPOCH_DAY + micros // _MICROS_OF_A_DAY)
     message.seconds, rest = divmod(micros, 1_000_000)
     message.nanos = rest * 1000
 

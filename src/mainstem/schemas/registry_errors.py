@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mainstem.errors import MainstemError
+from mainstem.errors import MainstemError, catalogue, filled
 
 NUMBERS = {
     "SUBJECT_UNKNOWN": 40401,
@@ -14,7 +14,7 @@ NUMBERS = {
     "SCHEMA_VERSION_NOT_SOFT_DELETED": 40407,
     "SUBJECT_LEVEL_NOT_SET": 40408,
     "SUBJECT_MODE_NOT_SET": 40409,
-    "SCHEMA_INCOMPATIBLE": 409,
+    "SCHEMA_INCOMPATIBLE": 40901,
     "SCHEMA_MALFORMED": 42201,
     "SCHEMA_REFERENCE_UNKNOWN": 42201,
     "SCHEMA_REFERENCE_CIRCLE": 42201,
@@ -40,11 +40,21 @@ def number_of(error: MainstemError) -> int:
     return NUMBERS.get(error.code, _STORE_FAILED)
 
 
+def told(error: MainstemError) -> str:
+    """The one text that the API has room for."""
+    return f"{error.message}. {error.hint}"
+
+
 def status_of(number: int) -> int:
     """The HTTP status that goes with a number: its first three digits."""
     return int(str(number)[:3])
 
 
-def code_of(number: int) -> str | None:
-    """Our code for a number, the first that has it; None for one that we do not know."""
-    return next((code for code, known in NUMBERS.items() if known == number), None)
+def error_of(number: int, text: str) -> MainstemError | None:
+    """The error that another of our gateways has told; None when it is none of ours."""
+    for code in (code for code, known in NUMBERS.items() if known == number):
+        entry = catalogue()[code]
+        found = filled(f"{entry.message}. {entry.hint}", text)
+        if found is not None:
+            return MainstemError(code, **found)
+    return None

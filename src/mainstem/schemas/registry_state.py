@@ -176,8 +176,10 @@ class State:
             for (its_schema, its_contract), id in unread:
                 alike = self._alike.setdefault((self._canonical(its_schema), its_contract), [])
                 alike.append(id)
+            # it may take long, and is nothing that other questions should wait for
+            canonical = self._canonical(schema)
             with self._lock:
-                return self._used(self._alike.get((self._canonical(schema), contract), []))
+                return self._used(self._alike.get((canonical, contract), []))
 
     def _used(self, ids: list[int]) -> list[int]:
         return [id for id in ids if id in self._ids]

@@ -27,11 +27,12 @@ def batch_answer(
     query = definition.query
     assert query is not None
     session = quick_session(machinery.spark, machinery.settings.shuffle_partitions)
-    rows = {source: _rows(source, query, machinery) for source in inputs}
-    formats = machinery.formats
-    answer = encode(compile_static(session, query, rows), definition, formats)
-    pairs: list[Pair] = [(_bytes(r.key), bytes(r.value)) for r in answer.collect()]
-    machinery.tables.done()
+    try:
+        rows = {source: _rows(source, query, machinery) for source in inputs}
+        answer = encode(compile_static(session, query, rows), definition, machinery.formats)
+        pairs: list[Pair] = [(_bytes(r.key), bytes(r.value)) for r in answer.collect()]
+    finally:
+        machinery.tables.done()
     if definition.kind is Kind.TABLE:
         return list({key: (key, value) for key, value in pairs}.values())
     return pairs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 from decimal import Decimal
@@ -70,7 +69,7 @@ def key_bytes(
         text = _key_text(definition, columns)
         return None if text is None else text.encode()
     fields = {name: json.dumps(columns.get(name), default=str) for name in definition.key}
-    return codec.value(definition.keys, fields)
+    return codec.writer(definition.keys)(fields)
 
 
 def _key_text(definition: Definition, row: Mapping[str, Any] | None) -> str | None:
@@ -98,7 +97,7 @@ def value_of(
     if definition is None or definition.format is Format.JSON:
         return json.dumps(row, default=str).encode()
     fields = {name: json.dumps(value, default=str) for name, value in row.items()}
-    return codec.value(definition, fields)
+    return codec.writer(definition)(fields)
 
 
 def covered(admin: Admin, report: Report) -> bool:
@@ -119,8 +118,3 @@ def row_of(value: bytes) -> dict[str, Any]:
     """A record's row, decimals with all their digits."""
     row: dict[str, Any] = json.loads(value, parse_float=Decimal)
     return row
-
-
-def bytes_of(text: str | None) -> bytes | None:
-    """What an answer of the engine carries as base64."""
-    return None if text is None else base64.b64decode(text)

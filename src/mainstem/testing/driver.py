@@ -48,6 +48,7 @@ from mainstem.engine.set_aside import set_aside
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.tables import Tables
 from mainstem.engine.writer import BatchWriter
+from mainstem.gateway.records import outgoing, read_rows
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
@@ -59,7 +60,6 @@ from mainstem.testing.batch import Pair, batch_answer
 from mainstem.testing.case_log import (
     CaseLedger,
     Facts,
-    bytes_of,
     covered,
     key_bytes,
     row_of,
@@ -236,15 +236,16 @@ class Driver:
         self._delete(self.prefix + name)
 
     def insert(self, statement: InsertValues) -> None:
-        """Writes the rows of an INSERT, typed and encoded by the engine."""
+        """Writes the rows of an INSERT, typed by the engine."""
         definition = self.entry(statement.name).definition
         payload = {
             "definition": _dump(definition),
             "columns": list(statement.columns),
             "values": statement.values,
         }
-        reply = next(iter(self._answers("encode", payload)))
-        records = [Outgoing(bytes_of(r["key"]), bytes_of(r["value"])) for r in reply["records"]]
+        reply = next(iter(self._answers("rows", payload)))
+        rows = read_rows(definition, reply["rows"], statement.columns)
+        records = outgoing(definition, rows, self.codec)
         self._producer.send(definition.topic, records)
         self._sent += len(records)
 

@@ -182,7 +182,7 @@ def test_a_break_is_refused(gateway: Gateway, context: SerializationContext) -> 
         AvroSerializer(connect(gateway), avro(user=None, page=None))(
             {"user": "a", "page": "/"}, context
         )
-    assert (raised.value.http_status_code, raised.value.error_code) == (409, 409)
+    assert (raised.value.http_status_code, raised.value.error_code) == (409, 40901)
     assert "Click.page" in raised.value.error_message
 
 

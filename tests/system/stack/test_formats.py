@@ -15,6 +15,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
 
 from mainstem.log.producer import Outgoing
+from mainstem.schemas import wire
 from mainstem.schemas.model import Schema, SchemaType
 from mainstem.schemas.protobuf_parse import parse_protobuf
 from mainstem.testing.waiting import eventually
@@ -73,6 +74,75 @@ def test_a_table_in_avro_is_served_and_its_bad_records_are_kept(visits):
     eventually(lambda: any("no schema 65536" in c for c in causes()), 40, what="the bad record")
 
 
+def test_a_registered_schema_is_kept_to_before_a_byte_is_sent(shop):
+    """The contract is somebody else's: it asks for more than the columns do."""
+    contract = {
+        "type": "object",
+        "properties": {"id": {"minimum": 1}, "lines": {"items": {"required": ["sku"]}}},
+        "required": ["id"],
+    }
+    body = {"schemaType": "JSON", "schema": json.dumps(contract)}
+    registered = shop.http.post("/registry/subjects/kept_orders-value/versions", json=body)
+    shop.do(
+        "CREATE STREAM kept_orders (id BIGINT, note STRING, lines ARRAY<STRUCT<sku: STRING>>)"
+        " WITH (format = 'json_schema')"
+    )
+    shop.write("kept_orders", {"id": 1, "lines": [{"sku": "a"}]})
+    shop.do(
+        "INSERT INTO kept_orders (id) VALUES (2)", "INSERT INTO kept_orders VALUES (3, NULL, NULL)"
+    )
+    shop.cli("produce", "kept_orders", input='{"id": 4}\n').ok()
+
+    refused = shop.cli("produce", "kept_orders", input='{"id": 5}\n{"id": 0}\n')
+    refused.failed("BAD_LINE")
+    assert "line 2: value.id: 0 is less than the minimum of 1" in refused.err
+    answer = shop.http.post(
+        "/v1/streams/kept_orders/records",
+        json={"records": [{"value": {"id": 6}}, {"value": {"id": 7, "lines": [{"sku": "b"}, {}]}}]},
+    )
+    assert (answer.status_code, answer.json()["title"]) == (422, "INVALID_RECORD")
+    assert (
+        "record 1" in answer.json()["detail"] and "value.lines[1]: 'sku'" in answer.json()["detail"]
+    )
+    shop.cli("sql", "INSERT INTO kept_orders (id) VALUES (8), (0)").failed("INVALID_RECORD")
+
+    records = shop.records("kept_orders")
+    assert {record.value[:5] for record in records} == {wire.header(registered.json()["id"])}
+    assert sorted(json.loads(record.value[5:])["id"] for record in records) == [1, 2, 3, 4]
+    shop.do("DROP STREAM kept_orders")
+
+
+def test_the_last_records_say_whether_a_schema_would_do(shop, tmp_path):
+    shop.do("CREATE STREAM tried (id BIGINT, name STRING)")
+    shop.write("tried", {"id": 1, "name": "one"}, {"id": 2}, {"id": 2**40, "name": "big"})
+    file = tmp_path / "tried-value.avsc"
+    fields = [{"name": "id", "type": "int"}, {"name": "name", "type": ["null", "string"]}]
+    file.write_text(json.dumps({"type": "record", "name": "Tried", "fields": fields}))
+    result = shop.cli("schema", "check", str(file), "--last", "10", "-o", "json")
+    assert result.code == 4, result.err
+    [found] = json.loads(result.out)
+    assert (found["compatible"], found["records"]["passed"], found["records"]["failed"]) == (
+        True,
+        2,
+        1,
+    )
+    [reason] = found["records"]["reasons"]
+    assert (reason["path"], reason["rule"], reason["samples"][0]["topic"]) == ("id", "int", "tried")
+
+    sql = tmp_path / "tried.sql"
+    sql.write_text("CREATE STREAM tried (id BIGINT, name STRING, CHECK (id < 100))")
+    result = shop.cli("schema", "check", str(sql), "--last", "10")
+    assert result.code == 4, result.err
+    assert "2 of the last 3 records of tried would pass, 1 would not" in result.out
+
+    groups = "/v1/topics/tried/groups"
+    assert shop.http.get(groups).json() == {"groups": [], "not_asked": 0}
+    shop.admin.commit_offsets("billing", {"tried": {0: 1}})
+    assert shop.http.get(groups).json()["groups"] == ["billing"]
+    shop.admin.delete_group("billing")
+    shop.do("DROP STREAM tried")
+
+
 @pytest.fixture(scope="module")
 def messages(shop):
     shop.do(
@@ -125,7 +195,7 @@ def test_protobuf_of_confluents_clients_goes_in_and_ours_comes_out(messages):
     messages.write("pb_clicks", {"user": "u1", "at": "2026-01-01T00:00:00Z", "tags": ["b"]})
     messages.do("INSERT INTO pb_clicks VALUES ('u1', TIMESTAMP '2026-01-02 00:00:00', NULL)")
     failed = messages.cli("produce", "pb_clicks", input='{"user": "u1", "tags": ["a", null]}\n')
-    assert "null inside of a list" in failed.failed("BAD_LINE")
+    assert "null inside of a list" in failed.failed("BAD_LINE").err
     last = "2026-01-02T00:00:00Z"
     messages.wait_for_rows("SELECT * FROM pb_visits", [["u1", 3, last]])
 

@@ -1,4 +1,4 @@
-"""Views of tables in Avro: rows by each record's schema; one view waits alone for a registry."""
+"""Views of tables in other formats: rows by each record's schema; a view waits for a registry."""
 
 from __future__ import annotations
 
@@ -61,3 +61,32 @@ def test_a_view_waits_alone_for_its_schemas(lab: Any, topic: Callable[..., str])
     ]
     [progress] = [p for p in views.progress() if p.name == "users"]
     assert progress.quarantined == 1
+
+
+def test_keys_in_a_format(lab: Any, topic: Callable[..., str]) -> None:
+    """What the value leaves to the key comes from there; a bad key makes a bad record."""
+    registry = MemoryRegistry()
+    lab.codec = Codec(KnownSchemas(registry))
+    users = lab.declared("keyed", topic(), {"name": "string", "age": "bigint"}, "name")
+    formats = {"format": Format.AVRO, "key_format": Format.PROTOBUF}
+    users = replace(users, definition=replace(users.definition, **formats))
+    keys = users.definition.keys
+    assert keys is not None
+    ann, bob, cid = (lab.codec.value(keys, {"name": f'"{n}"'}) for n in ("ann", "bob", "cid"))
+    nullable = {**NEW, "fields": [{"name": "name", "type": ["null", "string"]}, *NEW["fields"][1:]]}
+    views = lab.serve(users)
+    lab.send(
+        users.definition.topic,
+        (ann, written_by(registry, json.dumps(OLD), {"age": 7})),
+        (bob, written_by(registry, json.dumps(nullable), {"name": None, "age": 8})),
+        (cid, written_by(registry, json.dumps(NEW), {"name": "cid", "age": 9})),
+        (None, written_by(registry, json.dumps(NEW), {"name": "dan", "age": 10})),
+        (b"ann", written_by(registry, json.dumps(NEW), {"name": "ann", "age": 11})),
+        (b"bob", None),
+        (cid, None),
+    )
+    lab.settle(views, users)
+    rows = lab.postgres.rows("SELECT name, age FROM keyed ORDER BY name")
+    assert rows == [("ann", 7), ("bob", 8), ("dan", 10)]
+    [progress] = [p for p in views.progress() if p.name == "keyed"]
+    assert progress.quarantined == 2

@@ -1,13 +1,23 @@
 from __future__ import annotations
 
+import json
+import math
 import socket
+import subprocess
+import sys
 import threading
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
+from pydantic import BaseModel, Field
 
-from mainstem.cli import client as module
-from mainstem.cli.client import Client, RemoteError
+import mainstem
+from mainstem import client as module
+from mainstem.client import Client, RemoteError
 from mainstem.errors import MainstemError
 
 if TYPE_CHECKING:
@@ -141,3 +151,60 @@ def test_an_error_event_ends_the_subscription(gateway: Gateway, stream: Any) -> 
     problem = {"title": "ENGINE_FAILED", "status": 500, "detail": "d", "hint": ""}
     gateway.on("GET", "/v1/subscribe", lambda _: stream([("error", problem, "")]))
     assert code_of(next, Client(gateway.url).subscribe("S")).code == "ENGINE_FAILED"
+
+
+def test_rows_keep_their_digits_and_go_in_requests(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BATCH_ROWS", 2)
+    gateway.answer("POST", "/v1/streams/o%2Fs/records", {"written": 2}, {"written": 1})
+
+    class Model(BaseModel):
+        x: int = Field(alias="class")
+
+    rows = [
+        {
+            "p": Decimal("12.30"), "at": datetime(2026, 1, 1, tzinfo=UTC), "d": date(2026, 1, 1),
+            "raw": b"\0\xff", "u": UUID(int=0), "f": [math.nan, -math.inf, 0.1], "s": {"ä": None},
+        },
+        {"p": Decimal("NaN"), "t": (True, 1)},
+        Model.model_validate({"class": 7}),
+    ]  # fmt: skip
+    with mainstem.Client(gateway.url) as client:
+        assert client.produce("o/s", iter(rows)) == 3
+    first, second = (json.loads(r.body, parse_float=str) for r in gateway.requests)
+    assert first["records"][0]["value"] == {
+        "p": "12.30", "at": "2026-01-01T00:00:00+00:00", "d": "2026-01-01", "raw": "AP8=",
+        "u": str(UUID(int=0)), "f": ["NaN", "-Infinity", "0.1"], "s": {"ä": None},
+    }  # fmt: skip
+    assert first["records"][1]["value"] == {"p": "NaN", "t": [True, 1]}
+    assert second == {"records": [{"value": {"class": 7}}]}
+
+
+def test_a_row_that_is_refused_is_counted_from_the_first(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BATCH_ROWS", 2)
+    refused = MainstemError("INVALID_RECORD", index=1, path="value.n", name="s", problem="no")
+
+    def answer(request: Any) -> Any:
+        if len(gateway.requests) == 1:
+            return SimpleNamespace(document={"written": 2}, status=200, kind="application/json")
+        kind = "application/problem+json"
+        return SimpleNamespace(document=refused.problem(), status=422, kind=kind)
+
+    gateway.on("POST", "/v1/streams/s/records", answer)
+    with pytest.raises(MainstemError) as error, Client(gateway.url) as client:
+        client.produce("s", [{"n": n} for n in range(9)])
+    assert (error.value.code, error.value.params["index"]) == ("INVALID_RECORD", 3)
+    assert "the 2 rows before this request are written" in error.value.message
+    assert len(gateway.requests) == 2
+
+
+def test_the_package_is_light() -> None:
+    code = "import mainstem, sys; print('httpx2' in sys.modules); mainstem.Client; mainstem.nothing"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout == "False\n"
+    assert "no attribute 'nothing'" in done.stderr

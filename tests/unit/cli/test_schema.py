@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
+import yaml
 from starlette.testclient import TestClient
 
 from mainstem.cli.context import Session
@@ -17,7 +19,7 @@ from mainstem.schemas.registry_client import RegistryClient
 from mainstem.testing.schemas_topic import MemoryTopic
 
 if TYPE_CHECKING:
-    from tests.unit.cli.conftest import Gateway, Run
+    from tests.unit.cli.conftest import Gateway, Request, Run, Stream
 
 
 def click(*fields: str, default: str | None = None) -> str:
@@ -28,7 +30,8 @@ def click(*fields: str, default: str | None = None) -> str:
 
 def one(name: str, **more: Any) -> dict[str, Any]:
     columns = [{"name": column, "type": "string"} for column in more.pop("columns", ())]
-    plain = {"kind": "stream", "topic": name, "wildcard": False, "inputs": [], "columns_read": []}
+    plain: dict[str, Any] = {"kind": "stream", "function": None, "topic": name, "wildcard": False}
+    plain |= {"inputs": [], "columns_read": [], "subject": None}
     return {"name": name, **plain, "columns": columns, **more}
 
 
@@ -40,6 +43,7 @@ OBJECTS = [
     one("after", columns=["n"], inputs=["pages"], columns_read=["page"]),
     one("counts", columns=["m"], inputs=["pages"], columns_read=["n"]),
     one("python", columns=["x"], inputs=["clicks"]),
+    one("mail", columns=["batch"], inputs=["clicks"], columns_read=["*"], function="sink"),
 ]
 
 
@@ -59,6 +63,7 @@ def registry(monkeypatch: pytest.MonkeyPatch, gateway: Gateway, project: Path) -
     client = RegistryClient("http://127.0.0.1/registry", transport=transport)
     monkeypatch.setattr(Session, "registry", client)
     gateway.answer("GET", "/v1/objects", {"objects": OBJECTS})
+    gateway.answer("GET", "/v1/topics/clicks/groups", {"groups": ["billing"], "not_asked": 0})
 
 
 @pytest.fixture
@@ -155,22 +160,79 @@ def test_a_break_says_whom(run: Run, clicks: Path) -> None:
     assert "version 2, BACKWARD: Click.page: " in result.out
     assert (
         "used by: clicks (stream), pages (table), all_clicks (stream), python (stream),"
-        " after (stream)\n" in result.out
+        " mail (sink), after (stream)\n" in result.out
     )
+    assert "consumer groups: billing; of which fields they use nothing is known" in result.out
     document = json.loads(
         run("schema", "check", str(clicks), "--subject", "clicks-value", "-o", "json").out
     )
     assert document[0]["compatible"] is False
     assert document[0]["breaks"][0]["field"] == "page"
     assert document[0]["breaks"][0]["version"] == 2
+    assert (document[0]["consumers"], document[0]["records"]) == (["billing"], None)
 
 
 def test_who_uses_it_may_not_be_known(run: Run, gateway: Gateway, clicks: Path) -> None:
     gateway.refuse("GET", "/v1/objects", "INTERNAL", 500)
+    gateway.refuse("GET", "/v1/topics/clicks/groups", "INTERNAL", 500)
     clicks.write_text(click("user", "added"))
     result = run("schema", "check", str(clicks), "--subject", "clicks-value")
     assert result.code == 4
     assert "used by: not known" in result.out
+    assert "consumer groups: not known" in result.out
+
+
+def test_the_last_records_are_asked(
+    run: Run, gateway: Gateway, clicks: Path, stream: type[Stream]
+) -> None:
+    sample = {"topic": "clicks", "partition": 1, "offset": 7, "path": "page", "reason": "no"}
+    reason = {"path": "page", "rule": "string", "reason": "no", "count": 2, "samples": [sample]}
+    found: dict[str, Any] = {"passed": 8, "failed": 2, "deletions": 0, "reasons": [reason]}
+    asked: list[Any] = []
+
+    def answer(*events: tuple[str, Any]) -> None:
+        def handle(request: Request) -> Stream:
+            asked.append(request.json())
+            return stream([(*event, "") for event in events])
+
+        gateway.on("POST", "/v1/topics/clicks/trial", handle)
+
+    answer(("progress", {"read": 5, "of": 10}), ("found", found))
+    given = ("schema", "check", str(clicks), "--subject", "clicks-value", "--last", "10")
+    result = run(*given)
+    assert result.code == 4
+    assert "8 of the last 10 records of clicks would pass, 2 would not:" in result.out
+    assert "2 x page: no (string)\n      such as partition 1 offset 7" in result.out
+    assert (asked[0]["last"], asked[0]["schema"]) == (10, clicks.read_text())
+    document = json.loads(run(*given, "-o", "json").out)
+    assert document[0]["records"] == {"topic": "clicks", **found}
+    answer(("found", {**found, "failed": 0, "reasons": []}))
+    result = run(*given)
+    assert (result.code, result.out) == (0, "")
+    assert "8 of the last 8 records of clicks would pass" in result.err
+    answer(("progress", {"read": 0, "of": 10}))
+    assert "NOT_A_GATEWAY" in run(*given).err
+    assert run("schema", "check", str(clicks), "--subject", "shop.Order", "--last", "1").code == 64
+
+
+def test_the_last_records_and_definitions(run: Run, gateway: Gateway, stream: type[Stream]) -> None:
+    file = Path("orders.sql")
+    file.write_text("CREATE STREAM orders (id INT)")
+    reason = {"path": "", "rule": "id_check", "reason": "no", "count": 2, "samples": []}
+    about = {"name": "orders", "topic": "shop.orders"}
+    found = {**about, "passed": 8, "failed": 2, "deletions": 0, "reasons": [reason]}
+    events = [("progress", {**about, "read": 0, "of": 9}, ""), ("found", found, "")]
+    gateway.on("POST", "/v1/trial", lambda _: stream(events))
+    result = run("schema", "check", str(file), "--last", "10")
+    assert result.code == 4
+    assert "orders.sql: orders\n  8 of the last 10 records of shop.orders" in result.out
+    [asked] = gateway.sent("POST", "/v1/trial")
+    assert asked.json() == {
+        "file": {"path": "orders.sql", "text": file.read_text()}, "last": 10,
+    }  # fmt: skip
+    document = json.loads(run("schema", "check", str(file), "--last", "10", "-o", "json").out)
+    assert document == [{"file": "orders.sql", "definition": "orders", "records": found}]
+    assert run("schema", "check", str(file)).code == 64
 
 
 def test_wildcard_streams_read_the_topic_too(run: Run, gateway: Gateway, clicks: Path) -> None:
@@ -199,6 +261,21 @@ def test_check_a_folder(run: Run, clicks: Path) -> None:
     (folder / "clicks-value.avsc").write_text(click("other"))
     assert run("schema", "check", "schemas").code == 4
     assert run("schema", "check", "schemas", "--subject", "x").code == 64
+
+
+def test_the_hook_and_the_job_of_the_docs(run: Run, clicks: Path) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "schemas.md").read_text("utf-8")
+    job, hooks = (yaml.safe_load(part.partition("```")[0]) for part in text.split("```yaml\n")[1:])
+    [hook] = hooks["repos"][0]["hooks"]
+    [step] = [s["run"] for s in job["jobs"]["schemas"]["steps"] if "schema" in s.get("run", "")]
+    Path("schemas").mkdir()
+    file = Path("schemas/clicks-value.avsc")
+    assert re.match(hook["files"], str(file))
+    for fields, code in ((("user", "page", "more"), 0), (("other",), 4)):
+        file.write_text(click(*fields, default="" if code == 0 else None))
+        for command in ([*hook["entry"].split(), str(file)], step.partition("#")[0].split()):
+            assert command[0] == "mainstem"
+            assert run(*command[1:]).code == code
 
 
 def test_transitive_levels_name_each_version(run: Run, clicks: Path) -> None:
@@ -248,10 +325,16 @@ def test_topics_and_users() -> None:
         None,
     ]
     objects = [{**each, "topics": [each["topic"]]} for each in OBJECTS]
-    assert users(objects, "clicks", "USER")[:2] == ["clicks (stream)", "names (stream)"]
-    assert users(objects, "clicks", "none") == []
-    assert "counts (stream)" in users(objects, "clicks", None)
-    assert users(objects, "other", None) == []
+    assert users(objects, "clicks-value", "USER")[:2] == ["clicks (stream)", "names (stream)"]
+    assert users(objects, "clicks-value", "none") == []
+    assert "counts (stream)" in users(objects, "clicks-value", None)
+    assert users(objects, "other-value", None) == []
+    named = [
+        {**each, "subject": "shop.Click" if each["name"] == "clicks" else None} for each in objects
+    ]
+    assert users(named, "shop.Click", "user")[:2] == ["clicks (stream)", "names (stream)"]
+    assert users(named, "clicks-value", None) == []
+    assert "clicks (stream)" in users(named, "clicks-key", None)
 
 
 def test_infer_and_to_sql(run: Run, clicks: Path) -> None:

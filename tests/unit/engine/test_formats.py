@@ -138,3 +138,23 @@ def test_a_stream_that_follows_others_is_not_written_to() -> None:
     with pytest.raises(MainstemError) as caught:
         formats.written(replace(stream(id="int"), follows=True))
     assert caught.value.code == "NOT_SUPPORTED"
+
+
+def test_keys_have_schemas_of_their_own() -> None:
+    registry = MemoryRegistry()
+    value, key = register(registry, "t-value", id="int"), register(registry, "t-key", id="long")
+    bare = registry.register("t-key", Schema(SchemaType.AVRO, '"long"')).id
+    formats = Formats(registry)
+    keyed = replace(stream(id="bigint"), key=("id",), key_format=Format.AVRO)
+    found = formats.of_stream(keyed)
+    assert found.keys is not None
+    assert (set(found.readable), set(found.keys.readable)) == ({value}, {key, bare})
+    plain = replace(keyed, format=Format.JSON)
+    assert formats.of_stream(plain) == Versions(keys=found.keys)
+    keys = keyed.keys
+    assert keys is not None
+    assert formats.meet(MainstemError(NEW_ID, name=keys.name, topic=keys.topic, id=99))
+    again = formats.of_stream(plain).keys
+    assert again is not None and again.refused == {99}
+    header = formats.written(keys).header
+    assert registry.latest("t-key").id == int.from_bytes(header[1:])

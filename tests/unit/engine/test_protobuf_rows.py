@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from typing import Any
 
 import pyarrow as pa
@@ -75,12 +76,15 @@ def test_what_is_written_is_read(registry: MemoryRegistry) -> None:
     assert back.to_pylist() == [rows[0].as_py()]
 
 
-def test_a_null_in_a_list_stops_the_flow(registry: MemoryRegistry) -> None:
+@pytest.mark.parametrize("row", [{"tags": ["a", None]}, {"at": 2**62}, {"d": 2**30}])
+def test_what_it_has_no_words_for_stops_the_flow(
+    registry: MemoryRegistry, row: dict[str, Any]
+) -> None:
     own(registry, {})
     kind = pa.struct([pa.field(c.name, arrow_type(c.type)) for c in COLUMNS])
     with pytest.raises(RuntimeError) as raised:
         reading = KnownSchemas(registry).protobuf(1)
-        message_values(pa.array([{"tags": ["a", None]}], kind), reading, COLUMNS, "s")
+        message_values(pa.array([row], kind), reading, COLUMNS, "s")
     error = flow_error(raised.value, "s")
     assert (error.code, error.params["name"]) == ("ROW_NOT_WRITABLE", "s")
 
@@ -103,3 +107,22 @@ def test_a_schema_that_is_none_of_ours(registry: MemoryRegistry) -> None:
     reading = KnownSchemas(registry).protobuf(1)
     rows = message_rows(pa.array([b"\0\0\0\0\1\0"], pa.binary()), {1: reading}, COLUMNS)
     assert rows.to_pylist() == [None]
+
+
+def test_many_empty_messages_take_no_memory(registry: MemoryRegistry) -> None:
+    """A megabyte of them would be gigabytes: bad, whether anybody wants them or not."""
+    fields = "".join(f"string f{n} = {n};" for n in range(1, 500))
+    inner = f"message I {{ {fields} }}"
+    wide = f'syntax = "proto3"; message W {{ int64 id = 1; repeated I i = 2; {inner} }}'
+    good = written_by(registry, json.dumps(wide), {"id": "1", "i": [{"f1": "x"}] * 100})
+    few = good[:6] + b"\x12\0" * 10_000
+    heavy = good[:6] + b"\x12\0" * 500_000
+    nested = good[:6] + b"\x12\xa0\x8d\x06" + b"\x12\0" * 50_000
+    reading = KnownSchemas(registry).protobuf(1)
+    columns = (Column("id", "bigint"),)
+    values = pa.array([good, heavy, few, nested, heavy, good], pa.binary())
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rows = message_rows(values, {1: reading}, columns)
+    assert [row and row["id"] for row in rows.to_pylist()] == [1, None, 0, 0, None, 1]
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 1 << 20, f"{grown} kB more"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
@@ -80,6 +81,19 @@ class Engine:
             return {"records": 2, "windows": 1, "rows": 3}
         return {"records": 0, "windows": 0, "rows": 0}
 
+    def try_schema(self, topic: str, schema: Any, last: int) -> Any:
+        """Fails before or behind its first word, for some topics."""
+        if topic == "none":
+            raise MainstemError("UNKNOWN_TOPIC", topic=topic, suggestion="")
+        yield {"read": 0, "of": last}
+        if topic == "lost":
+            raise MainstemError("ENGINE_UNREACHABLE", seconds=1)
+        yield {"found": {"schema": schema.text, "type": schema.type.value}}
+
+    def try_definition(self, definition: Any, last: int) -> Any:
+        yield {"read": last, "of": last}
+        yield {"found": {"passed": len(definition.columns)}}
+
 
 class Admin:
     """A log with some topics."""
@@ -89,6 +103,15 @@ class Admin:
 
     def topics_of(self, definition: Any) -> list[str]:
         return self.matching(definition.pattern)
+
+    def begin_offsets(self, topic: str) -> dict[int, int]:
+        return {0: 0}
+
+    def groups(self) -> list[str]:
+        return ["billing", "mainstem.home.1", "other"]
+
+    def groups_of(self, topic: str, asked: list[str]) -> list[str]:
+        return [group for group in asked if group != "other"]
 
 
 class Quarantine:
@@ -118,12 +141,14 @@ class Stub:
             rules=lambda: all_rules(self.catalog(), self.quarantine.broken),
         )
         nothing = cast(Any, None)
+        self.engine = cast(Any, Engine())
         self.statements = Statements(
             catalog=self.catalog,
             changes=nothing,
             backfills=nothing,
-            engine=cast(Any, Engine()),
+            engine=self.engine,
             writer=cast(Any, self.writer),
+            codec=self.codec,
             admin=cast(Any, self.admin),
             pull=cast(Any, self.pull),
             statuses=lambda: {"home": {"state": "running", "lag_records": 7}},
@@ -395,3 +420,45 @@ def test_the_asyncapi_document(client: TestClient) -> None:
     assert text.headers["content-type"].startswith("application/yaml")
     assert yaml.safe_load(text.text) == document
     assert client.get("/v1/asyncapi", params={"format": "xml"}).status_code == 400
+
+
+def test_other_programs_that_read_a_topic(client: TestClient) -> None:
+    answer = client.get("/v1/topics/clicks/groups").json()
+    assert answer == {"groups": ["billing"], "not_asked": 0}
+
+
+def test_a_trial_tells_how_far_it_is(client: TestClient) -> None:
+    request = {"schema": '"int"', "schemaType": "AVRO", "last": 5}
+
+    def events(topic: str) -> list[tuple[str, Any]]:
+        answer = client.post(f"/v1/topics/{topic}/trial", json=request)
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        parts = (part.split("\n") for part in answer.text.strip().split("\n\n"))
+        return [(p[0].removeprefix("event: "), json.loads(p[2][6:])) for p in parts]
+
+    assert events("clicks") == [
+        ("progress", {"read": 0, "of": 5}),
+        ("found", {"schema": '"int"', "type": "AVRO"}),
+    ]
+    assert [(name, data.get("title")) for name, data in events("lost")] == [
+        ("progress", None),
+        ("error", "ENGINE_UNREACHABLE"),
+    ]
+    text = (
+        "CREATE STREAM a (x INT) WITH (topic = 't.a'); CREATE TABLE b (k INT PRIMARY KEY, v INT);"
+        "CREATE STREAM c AS SELECT x FROM a; CREATE STREAM d FROM TOPICS 'd.*' (x INT)"
+    )
+    answer = client.post("/v1/trial", json={"file": {"path": "a.sql", "text": text}, "last": 7})
+    found = [json.loads(line[6:]) for line in answer.text.split("\n") if line.startswith("data:")]
+    assert found == [
+        {"name": "a", "topic": "t.a", "read": 7, "of": 7},
+        {"name": "a", "topic": "t.a", "passed": 1},
+        {"name": "b", "topic": "b", "read": 7, "of": 7},
+        {"name": "b", "topic": "b", "passed": 2},
+    ]
+    empty = {"file": {"path": "a.sql", "text": ""}}
+    assert client.post("/v1/trial", json=empty).json()["title"] == "BAD_REQUEST"
+    # what is wrong from the beginning is no event
+    assert client.post("/v1/topics/none/trial", json=request).json()["title"] == "UNKNOWN_TOPIC"
+    for bad in ({"last": 0}, {"schemaType": "XML"}, {"schema": ""}):
+        assert client.post("/v1/topics/clicks/trial", json=request | bad).status_code in (400, 422)

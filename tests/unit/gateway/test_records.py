@@ -11,9 +11,10 @@ import pytest
 
 from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.errors import MainstemError
-from mainstem.gateway.records import outgoing, read_body
+from mainstem.gateway.records import outgoing, read_body, read_rows
 from mainstem.schemas.codec import Codec
 from mainstem.schemas.known import KnownSchemas
+from mainstem.schemas.model import Schema, SchemaType
 from mainstem.testing.registry import MemoryRegistry
 from mainstem.vocabulary import Column, SourceLocation
 
@@ -50,6 +51,14 @@ def test_values_keep_their_digits() -> None:
     assert (record.key, record.timestamp) == (None, 7)
 
 
+def test_decimals_may_come_as_texts() -> None:
+    [record] = write('{"records":[{"value":{"price":"-12.50"}}]}')
+    assert record.value == b'{"price":-12.50}'
+    for text in ("1e2", "", " 1", "NaN", "0.125", "12345", "1_0", "\u0661"):
+        with pytest.raises(MainstemError):
+            write(json.dumps({"records": [{"value": {"price": text}}]}))
+
+
 def test_nested_values() -> None:
     value = {"tags": [1, None], "place": {"lat": 1, "names": ["a"]}, "more": {"k": 1}, "any": [{}]}
     [record] = write(json.dumps({"records": [{"value": value}]}))
@@ -62,6 +71,7 @@ def test_nested_values() -> None:
         ((), {"id": 1}, None),
         (("name",), {"name": "u1"}, b"u1"),
         (("id",), {"id": 7}, b"7"),
+        (("price",), {"price": "1234.50"}, b"1234.50"),
         (("name",), {"id": 7}, None),
         (("id", "name"), {"id": 7}, b'{"id":7,"name":null}'),
     ],
@@ -139,6 +149,58 @@ def test_wrong_bodies(body: str) -> None:
 
 def test_numbers_are_read_as_decimals() -> None:
     assert read_body(b'{"records":[1.10]}') == [Decimal("1.10")]
+
+
+def test_what_the_registered_schema_refuses_is_named_by_record_and_path() -> None:
+    registry = MemoryRegistry()
+    order = {
+        "type": "object",
+        "properties": {"tags": {"items": {"minimum": 1}}},
+        "required": ["id"],
+    }
+    registry.register("t-value", Schema(SchemaType.JSON, json.dumps(order)))
+    orders = replace(definition(), format=Format.JSON_SCHEMA)
+    codec = Codec(KnownSchemas(registry))
+    good = {"value": {"id": 1, "tags": [1]}}
+    [record] = outgoing(orders, [good], codec)
+    assert record.value == b'\0\0\0\0\1{"id":1,"tags":[1]}'
+    for bad, path, problem in (
+        ({"id": 1, "tags": [1, 0]}, "value.tags[1]", "0 is less than the minimum of 1"),
+        ({"tags": [1]}, "value", "'id' is a required property"),
+    ):
+        with pytest.raises(MainstemError) as error:
+            outgoing(orders, [good, {"value": bad}], codec)
+        found = error.value
+        assert (found.code, found.params["index"], found.params["path"]) == (
+            "INVALID_RECORD", 1, path,
+        )  # fmt: skip
+        assert f"{path}: {problem} (schema 1)" in found.message
+
+
+def test_rows_of_an_insert_leave_out_what_was_not_given() -> None:
+    rows = ['{"id":7,"name":null,"price":12.50}', '{"id":8,"name":null,"price":0}']
+    registered = replace(definition(), format=Format.AVRO)
+    given = read_rows(registered, rows, ("ID", "name"))
+    assert given == [
+        {"value": {"id": 7, "name": None}},
+        {"value": {"id": 8, "name": None}},
+    ]
+    for every in (
+        read_rows(registered, rows, ()),
+        read_rows(definition(), rows, ("id",)),  # without a schema they are NULL
+    ):
+        value = every[0]["value"]
+        assert (list(value), str(value["price"])) == (["id", "name", "price"], "12.50")
+
+
+@pytest.mark.parametrize("value", [{"id": 1}, {"id": 1, "at": None}])
+def test_a_record_without_its_event_time_would_be_put_aside(value: Any) -> None:
+    timed = replace(definition(), event_time="at")
+    with pytest.raises(MainstemError) as error:
+        outgoing(timed, [{"value": value}], CODEC)
+    assert (error.value.code, error.value.params["path"]) == ("INVALID_RECORD", "value.at")
+    outgoing(timed, [{"value": {"at": "2026-01-01T00:00:00Z"}}], CODEC)
+    outgoing(replace(timed, event_time=None), [{"value": value}], CODEC)
 
 
 def test_keys_in_a_format() -> None:

@@ -16,6 +16,7 @@ from mainstem.gateway.app import create_app
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.registry_answers import REGISTRY_JSON
 from mainstem.schemas.registry import Registry
+from mainstem.schemas.topic_records import compact
 from mainstem.testing.schemas_topic import MemoryTopic
 
 INT, LONG = '"int"', '"long"'
@@ -121,7 +122,7 @@ def test_numbers_of_errors(client: Client) -> None:
     client.no(40407, "DELETE", "/subjects/a/versions/1", permanent="true")
     client.no(40408, "GET", "/config/a")
     client.no(40409, "GET", "/mode/a")
-    client.no(409, "POST", "/subjects/a/versions", {"schema": '"string"'})
+    client.no(40901, "POST", "/subjects/a/versions", {"schema": '"string"'})
     for malformed in ("", "{", '"nothing"', '{"type":"record"}'):
         client.no(42201, "POST", "/subjects/a/versions", {"schema": malformed})
     client.no(42201, "POST", "/subjects/a/versions", {})
@@ -162,6 +163,48 @@ def test_bodies_that_are_no_json(client: Client) -> None:
     assert client.http.post(
         path, content=deep, headers={"content-type": REGISTRY_JSON}
     ).status_code == 422  # fmt: skip
+
+
+def test_schemas_that_are_too_large(client: Client) -> None:
+    large = json.dumps({"type": "enum", "name": "E", "symbols": [f"S{n}" for n in range(150_000)]})
+    assert len(large) > 1024 * 1024
+    deep = "[" * 10_000
+    for schema, kind in (
+        (large, "AVRO"),
+        (deep, "AVRO"),
+        (deep, "JSON"),
+        ("//" + large, "PROTOBUF"),
+    ):
+        given = {"schema": schema, "schemaType": kind}
+        for path in ("/subjects/a/versions", "/subjects/a", "/compatibility/subjects/a/versions"):
+            message = client.no(42209, "POST", path, given)
+            assert len(message) < 500
+    assert client.ok("GET", "/subjects") == []
+
+
+def test_references_in_a_circle_are_told_and_end() -> None:
+    """No registry takes them; a topic that is taken over may hold them."""
+
+    def record(subject: str, id: int, other: str) -> tuple[str, dict[str, Any]]:
+        key = {"keytype": "SCHEMA", "subject": subject, "version": 1, "magic": 1}
+        field = {"name": "next", "type": ["null", other]}
+        schema = {"type": "record", "name": subject, "fields": [field]}
+        reference = {"name": other, "subject": other, "version": 1}
+        told = {"subject": subject, "version": 1, "id": id, "schema": json.dumps(schema)}
+        return compact(key), {**told, "references": [reference], "deleted": False}
+
+    topic = MemoryTopic(record("a", 1, "b"), record("b", 2, "a"))
+    for client in served(topic.registry()):
+        assert client.ok("GET", "/schemas/ids/1")["references"][0]["name"] == "b"
+        assert "a version 1 -> b version 1" in client.no(
+            42201, "GET", "/schemas/ids/1", format="resolved"
+        )
+        given = {
+            "schema": '["null","a"]',
+            "references": [{"name": "a", "subject": "a", "version": 1}],
+        }
+        client.no(42201, "POST", "/subjects/c/versions", given)
+        client.no(42201, "POST", "/compatibility/subjects/a/versions", given)
 
 
 def test_content_types(client: Client) -> None:

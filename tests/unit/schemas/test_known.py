@@ -11,7 +11,7 @@ from mainstem.definitions.model import Definition, Format, Kind, SubjectStrategy
 from mainstem.errors import MainstemError
 from mainstem.schemas.avro_read import NotReadable
 from mainstem.schemas.known import KnownSchemas, subject_of
-from mainstem.schemas.model import Schema, SchemaType
+from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.testing.registry import MemoryRegistry
 from mainstem.vocabulary import Column, SourceLocation
 
@@ -59,6 +59,25 @@ def test_the_versions_of_a_topic() -> None:
     assert registry.versions("shop.orders-value") == [1, 2]
 
 
+def test_versions_of_a_registry_that_is_away() -> None:
+    class Registry(MemoryRegistry):
+        away = True
+
+        def versions(self, subject: str) -> list[int]:
+            if self.away:
+                raise MainstemError("REGISTRY_UNREACHABLE", url="http://x", problem="no route")
+            return super().versions(subject)
+
+    registry = Registry()
+    known = KnownSchemas(registry)
+    assert known.ids_of(orders()) == []  # a record says more, and then it is asked about
+    registry.away = False
+    id = known.id_for(orders("a"))
+    assert known.ids_of(orders()) == [id]
+    registry.away = True
+    assert known.ids_of(orders()) == [id]
+
+
 def test_an_id_is_asked_for_until_it_is_known() -> None:
     asked = []
 
@@ -80,6 +99,10 @@ def test_an_id_is_asked_for_until_it_is_known() -> None:
 def test_a_schema_that_cannot_be_used_says_why() -> None:
     registry = MemoryRegistry()
     registry.register("x", Schema(SchemaType.AVRO, '{"type": "record"}'))
+    gone = Schema(SchemaType.AVRO, '"Gone"', (Reference("Gone", "gone", 1),))
+    registry.register("y", gone)
+    with pytest.raises(NotReadable, match="schema 2 cannot be used: the reference Gone leads"):
+        KnownSchemas(registry).avro(2)
     with pytest.raises(NotReadable, match="schema 1 cannot be used"):
         KnownSchemas(registry).avro(1)
 
@@ -87,7 +110,7 @@ def test_a_schema_that_cannot_be_used_says_why() -> None:
 def test_other_errors_of_a_registry_are_not_about_the_schema() -> None:
     class Away(MemoryRegistry):
         def versions(self, subject: str) -> list[int]:
-            raise MainstemError("REGISTRY_UNREACHABLE", url="http://x", problem=subject)
+            raise MainstemError("REGISTRY_FAILED", url="http://x", problem=subject)
 
     with pytest.raises(MainstemError):
         KnownSchemas(Away()).ids_of(orders())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from mainstem.errors import MainstemError
 from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.schemas.registry import Registry
 from mainstem.schemas.registry_rules import Mode, Wanted
+from mainstem.schemas.registry_state import State
 from mainstem.testing.schemas_topic import MemoryTopic
 
 
@@ -418,3 +420,19 @@ def test_records_are_confluents(registry: Registry, topic: MemoryTopic) -> None:
 def test_not_read_yet() -> None:
     registry = Registry(MemoryTopic().open_log)
     fails("LOG_UNREACHABLE", lambda: registry.by_id(1))
+
+
+def test_who_reads_a_schema_keeps_nobody_waiting() -> None:
+    """Reading one takes long; the others' questions are answered meanwhile."""
+    answered = []
+
+    def canonical(schema: Schema) -> Schema:
+        asking = threading.Thread(target=lambda: answered.append(state.highest_id()))
+        asking.start()
+        asking.join(20)
+        return schema
+
+    state = State(canonical)
+    state.apply(schema_key("a", 1), {"id": 7, "schema": '"int"'})
+    assert state.ids_of(Schema(SchemaType.AVRO, '"long"'), ()) == []
+    assert answered == [7, 7]

@@ -113,7 +113,7 @@ def versions(
 
 @router.post(
     "/{subject}/versions",
-    responses=described(_REGISTERED, {"id": 1}, 409, 42201, 42205, 42209, changes=True),
+    responses=described(_REGISTERED, {"id": 1}, 40901, 42201, 42205, 42209, changes=True),
     response_model=None,
 )
 def register(

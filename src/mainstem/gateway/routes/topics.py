@@ -14,10 +14,12 @@ from mainstem.gateway.services import Services, services
 from mainstem.gateway.shown import shown
 from mainstem.gateway.times import milliseconds
 from mainstem.log.consumer import Reader
-from mainstem.vocabulary import Record
+from mainstem.vocabulary import Record, group_of
 
 router = APIRouter(tags=["topics"])
 _MAX_WAIT_SECONDS = 30.0
+_MOST_GROUPS = 200
+"""Each is asked by a client of its own."""
 _TUNING = {"fetch.wait.max.ms": 50}
 
 
@@ -39,6 +41,18 @@ def topics(
             for topic in at.admin.topics(internal)
         ]
     }
+
+
+@router.get("/v1/topics/{topic}/groups")
+def groups(at: Annotated[Services, Depends(services)], topic: str) -> dict[str, Any]:
+    """Consumer groups of other programs that have read the topic, by what they committed.
+
+    A consumer that commits nothing is not known. `not_asked`: so many groups are too many to ask.
+    """
+    at.admin.begin_offsets(topic)  # it must be there
+    found = [name for name in at.admin.groups() if not name.startswith(group_of(""))]
+    asked = found[:_MOST_GROUPS]
+    return {"groups": at.admin.groups_of(topic, asked), "not_asked": len(found) - len(asked)}
 
 
 @router.get("/v1/topics/{topic}/records")

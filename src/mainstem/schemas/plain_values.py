@@ -1,4 +1,4 @@
-"""JSON values that fit a column -> what an Avro encoder takes for it (`avro_columns`)."""
+"""JSON values that fit columns -> plain ones: times in microseconds, dates in days, bytes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def row_maker(columns: Sequence[Column], decimal: Callable[[int], Make] | None = None) -> Make:
-    """What makes a record of a JSON object; a column that it does not have is null.
-
-    `decimal` says what is made of decimals of a scale; without it, the bytes that Avro has.
-    """
-    return _row_maker(columns, decimal or _unscaled)
-
-
-def _row_maker(columns: Sequence[Column], decimal: Callable[[int], Make]) -> Make:
-    parts = [(column.name, _or_none(_maker(column.type, decimal))) for column in columns]
+def row_maker(columns: Sequence[Column]) -> Make:
+    """What makes a row of a JSON object; a column that it does not have is null."""
+    parts = [(column.name, _or_none(_maker(column.type))) for column in columns]
     return lambda row: {name: make(row.get(name)) for name, make in parts}
 
 
@@ -33,7 +26,7 @@ def _or_none(make: Make) -> Make:
     return lambda value: None if value is None else make(value)
 
 
-def _maker(type_: str, decimal: Callable[[int], Make]) -> Make:
+def _maker(type_: str) -> Make:
     if type_ in ("float", "double"):
         return float
     if type_ == "binary":
@@ -45,16 +38,15 @@ def _maker(type_: str, decimal: Callable[[int], Make]) -> Make:
     if type_ == "timestamp_ntz":
         return lambda text: _micros(datetime.fromisoformat(text).replace(tzinfo=UTC))
     if type_.startswith("decimal("):
-        return decimal(int(type_[len("decimal(") : -1].split(",")[1]))
+        return _decimal(int(type_[len("decimal(") : -1].split(",")[1]))
     if type_.startswith("array<"):
-        item = _or_none(_maker(type_[6:-1], decimal))
+        item = _or_none(_maker(type_[6:-1]))
         return lambda values: [item(value) for value in values]
     if type_.startswith("map<"):
-        inside = _or_none(_maker(type_parts(type_[4:-1])[1], decimal))
+        inside = _or_none(_maker(type_parts(type_[4:-1])[1]))
         return lambda pairs: {key: inside(value) for key, value in pairs.items()}
     if type_.startswith("struct<"):
-        inner = [Column(name, kind) for name, kind in struct_fields(type_).values()]
-        return _row_maker(inner, decimal)
+        return row_maker([Column(name, kind) for name, kind in struct_fields(type_).values()])
     return lambda value: value
 
 
@@ -67,21 +59,12 @@ def _micros(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def scaled(scale: int) -> Make:
-    """Decimals with as many digits behind the point as their column has."""
+def _decimal(scale: int) -> Make:
+    """With as many digits behind the point as the column has."""
     unit = Decimal(1).scaleb(-scale)
 
     def make(value: Decimal | int) -> Decimal:
         with localcontext(prec=1000):
             return Decimal(value).quantize(unit)
-
-    return make
-
-
-def _unscaled(scale: int) -> Make:
-    def make(value: Decimal | int) -> bytes:
-        with localcontext(prec=1000):
-            unscaled = int(Decimal(value).scaleb(scale))
-        return unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
 
     return make

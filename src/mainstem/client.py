@@ -1,21 +1,34 @@
-"""The gateway as seen by a client: one method for each resource, problem documents as errors."""
+"""The gateway as seen by a client: one method for each resource, problem documents as errors.
+
+from mainstem import Client
+
+with Client("http://127.0.0.1:20080") as shop:
+    shop.produce("orders", [{"id": 1, "amount": Decimal("12.30")}])
+    shop.sql("SELECT * FROM totals")
+"""
 
 from __future__ import annotations
 
-import re
+import base64
+import json
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 import httpx2
 
 from mainstem import __version__
-from mainstem.cli.output import read_json
-from mainstem.errors import CatalogueEntry, MainstemError, catalogue
+from mainstem.errors import CatalogueEntry, MainstemError, catalogue, filled
 from mainstem.vocabulary import SourceLocation
 
+BATCH_ROWS = 1_000
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _SILENCE_SECONDS = 60.0
 """A subscription without even a heartbeat for so long is taken for dead and resumed."""
@@ -31,10 +44,11 @@ class RemoteError(MainstemError):
         status = int(problem.get("status", 500))
         known = catalogue().get(code)
         self.code = code
-        self.params = _parameters(known, str(problem.get("detail", ""))) if known else {}
+        detail = str(problem.get("detail", ""))
+        self.params = (filled(known.message, detail) or {}) if known else {}
         self.location = _location(problem.get("location"))
         self.entry = CatalogueEntry(
-            message=_verbatim(problem.get("detail", "")),
+            message=_verbatim(detail),
             hint=_verbatim(problem.get("hint", "")),
             status=status,
             exit=known.exit if known else 69 if status == 503 else 1,
@@ -42,19 +56,50 @@ class RemoteError(MainstemError):
         Exception.__init__(self, self.message)
 
 
+def _counted(error: MainstemError, before: int) -> MainstemError:
+    """The gateway counts the records of a request; a caller counts rows."""
+    index = str(error.params.get("index", ""))
+    if error.code != "INVALID_RECORD" or not index.isdigit() or not before:
+        return error
+    problem = f"{error.params['problem']} (the {before} rows before this request are written)"
+    params = {**error.params, "index": before + int(index), "problem": problem}
+    return MainstemError("INVALID_RECORD", **params)
+
+
+def _row(row: Any) -> str:
+    dump = getattr(row, "model_dump", None)
+    return _text(row if dump is None else dump(by_alias=True))
+
+
+def _text(value: Any) -> str:
+    """JSON in which numbers keep their digits; times are in UTC if they say no zone."""
+    match value:
+        case Decimal():
+            return f"{value:f}" if value.is_finite() else json.dumps(str(value))
+        case datetime() | date():
+            return json.dumps(value.isoformat())
+        case bytes() | bytearray():
+            return json.dumps(base64.b64encode(value).decode())
+        case UUID():
+            return json.dumps(str(value))
+        case float() if not math.isfinite(value):
+            return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
+        case Mapping():
+            pieces = (f"{json.dumps(str(key))}:{_text(item)}" for key, item in value.items())
+            return "{" + ",".join(pieces) + "}"
+        case list() | tuple():
+            return "[" + ",".join(map(_text, value)) + "]"
+        case _:
+            return json.dumps(value)
+
+
+def _read_json(text: str | bytes) -> Any:
+    return json.loads(text, parse_float=Decimal)
+
+
 def _verbatim(text: object) -> str:
     """The text as a format string that gives back just that text."""
     return str(text).replace("{", "{{").replace("}", "}}")
-
-
-def _parameters(entry: CatalogueEntry, detail: str) -> dict[str, Any]:
-    """What filled the message, read back with the catalogue's own template."""
-    pieces = re.split(r"\{(\w+)\}", entry.message)
-    pattern = "".join(
-        f"(?P<{piece}>.*?)" if index % 2 else re.escape(piece) for index, piece in enumerate(pieces)
-    )
-    match = re.fullmatch(pattern, detail, re.DOTALL)
-    return dict(match.groupdict()) if match else {}
 
 
 def _location(place: Any) -> SourceLocation | None:
@@ -183,6 +228,36 @@ class Client:
         """All topics but the internal ones."""
         return list(self._call("GET", "/v1/topics")["topics"])
 
+    def groups(self, topic: str) -> dict[str, Any]:
+        """Consumer groups that have read a topic, and how many were not asked."""
+        return self._call("GET", f"/v1/topics/{quote(topic, safe='')}/groups")
+
+    def try_schema(self, topic: str, request: Mapping[str, Any]) -> Iterator[Event]:
+        """Would the last records pass a schema? `progress` events, then `found`."""
+        path = f"/v1/topics/{quote(topic, safe='')}/trial"
+        yield from self._stream("POST", path, json=dict(request))
+
+    def try_definitions(self, request: Mapping[str, Any]) -> Iterator[Event]:
+        """Would the last records fit the definitions in a file? `found` for each of them."""
+        yield from self._stream("POST", "/v1/trial", json=dict(request))
+
+    def produce(self, name: str, rows: Iterable[Any]) -> int:
+        """Write rows to a stream or a declared table, and say how many.
+
+        A row is a dict of columns, or an object with `model_dump` (pydantic). They go in requests
+        of BATCH_ROWS, each of which is written whole or not at all: INVALID_RECORD names the first
+        row that the columns or the registered schema refuse, and nothing from its request on is
+        written.
+        """
+        written, left = 0, iter(rows)
+        while batch := list(islice(left, BATCH_ROWS)):
+            body = '{"records":[' + ",".join(f'{{"value":{_row(row)}}}' for row in batch) + "]}"
+            try:
+                written += int(self.write(name, body.encode())["written"])
+            except MainstemError as error:
+                raise _counted(error, written) from None
+        return written
+
     def write(self, name: str, body: bytes) -> dict[str, Any]:
         """Write records to a stream; `body` is the request document, already JSON."""
         path = f"/v1/streams/{quote(name, safe='')}/records"
@@ -257,16 +332,18 @@ class Client:
         if limit is not None:
             params["limit"] = str(limit)
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
+        yield from self._stream("GET", "/v1/subscribe", params=params, headers=headers)
+
+    def _stream(self, method: str, path: str, **request: Any) -> Iterator[Event]:
+        """The events of a response, as they come."""
         timeout = httpx2.Timeout(self.timeout, connect=5.0, read=_SILENCE_SECONDS)
         try:
-            with self._http.stream(
-                "GET", "/v1/subscribe", params=params, headers=headers, timeout=timeout
-            ) as response:
+            with self._http.stream(method, path, timeout=timeout, **request) as response:
                 if response.status_code >= 400:
                     response.read()
                     raise self._refusal(response)
                 for event in httpx2.EventSource(response):
-                    data = read_json(event.data) if event.data else None
+                    data = _read_json(event.data) if event.data else None
                     if event.event == "error":
                         raise RemoteError(data if isinstance(data, dict) else {})
                     yield Event(event.event, data, event.id)
@@ -289,7 +366,7 @@ class Client:
         if response.status_code == 204:
             return {}
         try:
-            document = read_json(response.content)
+            document = _read_json(response.content)
         except ValueError:
             document = None
         if not isinstance(document, dict):
@@ -306,7 +383,7 @@ class Client:
         kind = response.headers.get("content-type", "").partition(";")[0].strip()
         if kind == "application/problem+json":
             try:
-                problem = read_json(response.content)
+                problem = _read_json(response.content)
             except ValueError:
                 problem = None
             if isinstance(problem, dict) and "title" in problem:
