@@ -1,8 +1,8 @@
-"""Runs a plan: topics first, then the catalog in one transaction, then what is to go.
+"""Runs a plan: topics and schemas first, then the catalog in one transaction, then what is to go.
 
-A crash before the catalog is written leaves empty topics, which the next apply takes over; a
-crash behind it leaves topics that nobody owns, which harm nobody. Flows, views and checkpoints
-follow the catalog by themselves.
+A crash before the catalog is written leaves empty topics, which the next apply takes over, and
+versions in the registry, which it finds there; a crash behind it leaves topics that nobody owns,
+which harm nobody. Flows, views and checkpoints follow the catalog by themselves.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mainstem.catalog.plan import (
     TopicNeed,
     topic_need,
 )
+from mainstem.catalog.schemas import Schemas, check_breaks, register_schemas
 
 
 class Executor(Protocol):
@@ -46,8 +47,12 @@ class Executor(Protocol):
         ...
 
 
-def apply_plan(plan: Plan, executor: Executor) -> None:
-    """Take all steps of the plan, or none of those that the catalog would know of."""
+def apply_plan(plan: Plan, executor: Executor, schemas: Schemas | None = None) -> None:
+    """Take all steps of the plan, or none of those that the catalog would know of.
+
+    SCHEMA_INCOMPATIBLE when the registry's rules forbid one of its schemas; then nothing was done.
+    """
+    check_breaks(plan)
     changes: dict[str, CatalogRecord | None] = {
         record_key(change.function): None if change.step == "drop" else change.function
         for change in plan.functions
@@ -68,6 +73,8 @@ def apply_plan(plan: Plan, executor: Executor) -> None:
                 dropped.append(entry)
     if not changes:
         return
+    if schemas is not None:
+        register_schemas(plan, schemas)
     executor.write_catalog(changes, plan.revision)
     kept = {record.definition.topic for record in changes.values() if isinstance(record, Entry)}
     for entry in dropped:

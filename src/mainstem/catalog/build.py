@@ -27,14 +27,16 @@ from mainstem.catalog.plan import (
     Step,
     topic_need,
 )
+from mainstem.catalog.schemas import Schemas, schema_steps
 from mainstem.catalog.shared import check_rebuild, check_topics
 from mainstem.definitions.flow import check_flow, flow_kind
+from mainstem.definitions.following import check_follows, follows, only_added
 from mainstem.definitions.model import Definition, FlowKind, FunctionDefinition, Kind, Query
 from mainstem.definitions.patterns import TopicPattern
 from mainstem.definitions.resolve import order, resolve
 from mainstem.definitions.state import keeps_state, streams_in_order
 from mainstem.errors import MainstemError
-from mainstem.vocabulary import Column
+from mainstem.vocabulary import Column, Offsets
 
 
 class Analyser(Protocol):
@@ -64,6 +66,10 @@ class LogFacts(Protocol):
         """How many partitions the topic has; None when there is no such topic."""
         ...
 
+    def ends(self, topic: str) -> Offsets:
+        """Where the partitions of the topic end; empty when there is no such topic."""
+        ...
+
     def matching(self, pattern: TopicPattern) -> Sequence[str]:
         """The topics that a pattern stands for now."""
         ...
@@ -79,11 +85,13 @@ def build_plan(
     drop_missing: bool,
     target: str = "",
     functions: Mapping[str, FunctionDefinition] | None = None,
+    schemas: Schemas | None = None,
 ) -> Plan:
     """The steps that make the catalog hold these definitions.
 
     With `drop_missing`, objects that came from the project and are no longer in it are dropped.
     `functions` are the project's Python functions by lower-case name; None leaves them alone.
+    Without `schemas`, no definition may leave its columns to the registry, and none is checked.
     """
     wanted = {definition.name.lower(): definition for definition in definitions}
     gone = {
@@ -103,11 +111,31 @@ def build_plan(
     everything = order({**staying, **wanted}.values(), {})
     check_topics(everything)
     topics = {definition.topic for definition in everything}
-    planner = _Planner(catalog, analyser, facts, origin, topics)
+    planner = _Planner(catalog, analyser, facts, origin, topics, schemas)
     for definition in everything:
         planner.place(definition, given=definition.name.lower() in wanted)
     drops = drop_steps(catalog, gone, facts, "no longer in the project", topics)
-    return Plan(catalog.revision, (*planner.drops, *planner.steps, *drops), target, changes)
+    registered = () if schemas is None else schema_steps(planner.steps, schemas)
+    steps = (*planner.drops, *planner.steps, *drops)
+    return Plan(catalog.revision, steps, target, changes, registered)
+
+
+def follow_plan(
+    catalog: Catalog, *, analyser: Analyser, facts: LogFacts, schemas: Schemas, target: str = ""
+) -> Plan:
+    """The steps that give streams the columns which their subjects have come to have.
+
+    And all behind them that take all their columns. Columns are added, and nothing else: a step
+    that would begin anew is an error, since nobody has asked for it.
+    """
+    topics = {definition.topic for definition in _all(catalog).values()}
+    planner = _Planner(catalog, analyser, facts, Origin.PROJECT, topics, schemas, follow=True)
+    for definition in order(_all(catalog).values(), {}):
+        planner.place(definition, given=False)
+    if planner.restarted:
+        raise MainstemError("COLUMNS_NOT_ADDED", names=", ".join(sorted(planner.restarted)))
+    steps = tuple(planner.steps)
+    return Plan(catalog.revision, steps, target, (), schema_steps(steps, schemas))
 
 
 def drop_plan(
@@ -170,7 +198,12 @@ class _Planner:
         facts: LogFacts,
         origin: Origin,
         topics: Collection[str],
+        schemas: Schemas | None,
+        *,
+        follow: bool = False,
     ) -> None:
+        self.schemas = schemas
+        self.follow = follow
         self.catalog = catalog
         self.topics = topics
         self.analyser = analyser
@@ -213,12 +246,35 @@ class _Planner:
             check_flow(definition, inputs)
             if definition.query is not None and definition.query.python is not None:
                 definition = replace(definition, query=self.analyser.inspect(definition, inputs))
+            check_follows(definition, inputs)
             columns = self.analyser.analyse(definition, inputs)
             definition = resolve(definition, columns, inputs)
-        elif definition.time is not None or definition.rules:
+            definition = replace(definition, follows=follows(definition, inputs))
+        elif definition.follows:
+            before = self.catalog.get(definition.name)
+            known = before.definition.columns if before and before.definition.follows else ()
+            definition = resolve(definition, self._columns(definition, known))
+        if not definition.derived and (definition.time is not None or definition.rules):
             self.analyser.analyse(definition, ())
         self.resolved[definition.name.lower()] = definition
         return definition
+
+    def _columns(
+        self, definition: Definition, known: tuple[Column, ...], *, widen: bool = True
+    ) -> tuple[Column, ...]:
+        """The columns that a stream gets from the registry."""
+        assert self.schemas is not None, "there is no registry to take columns from"
+        return self.schemas.columns(definition, known, widen=widen)
+
+    def _columns_now(
+        self, old: Definition, definition: Definition, given: bool
+    ) -> tuple[Column, ...]:
+        """The columns that an object of the catalog has, or gains from the registry."""
+        if definition.derived or not (definition.follows and old.follows):
+            return old.columns
+        if given:
+            return self._columns(definition, old.columns)
+        return self._columns(definition, old.columns, widen=False) if self.follow else old.columns
 
     def _create(
         self, definition: Definition, inputs: Sequence[Definition], generation: int
@@ -263,12 +319,17 @@ class _Planner:
             else with_inputs(before.fingerprint, inputs, definition)
         )
         restarted = [source for source in inputs if source.name.lower() in self.restarted]
-        if print_ == before.fingerprint and not restarted:
+        columns = self._columns_now(old, definition, given)
+        if print_ == before.fingerprint and not restarted and columns == old.columns:
             self.resolved[name] = old
             return
         if core_of(print_) == core_of(before.fingerprint) and not restarted:
             definition = replace(
-                definition, columns=old.columns, key=old.key, event_time=old.event_time
+                definition,
+                columns=columns,
+                key=old.key,
+                event_time=old.event_time,
+                follows=old.follows,
             )
             if definition.query is not None and old.query is not None:
                 definition = replace(definition, query=definition.query.seen_as(old.query))
@@ -295,11 +356,12 @@ class _Planner:
             self.restarted.add(name)
             generation = before.newest_generation + 1
             entry = replace(
-                entry, generation=generation, continues=None, backfill=None, reaches=None
+                entry, generation=generation, continues=None, backfill=None, reaches=None, grown={}
             )
             replay = self._replay(definition, inputs)
             self.steps.append(Rebuild(entry, before, "; ".join(why), replay))
         else:
+            entry = replace(entry, grown=self._since(before, definition))
             self.steps.append(ChangeInPlace(entry, before, "; ".join(why)))
 
     def _must_rebuild(self, old: Definition, new: Definition, inputs: Sequence[Definition]) -> bool:
@@ -313,7 +375,8 @@ class _Planner:
         if flow_kind(inputs) is FlowKind.TABLE and new.kind is Kind.STREAM:
             # the flow only knows how far it has read: what was written stays as it is
             return {i.topic for i in inputs} != {i.topic for i in self._known_inputs(old)}
-        if flow_kind(inputs) is FlowKind.TABLE and _shape(old) == _shape(new):
+        grown = _grown(old, new)
+        if flow_kind(inputs) is FlowKind.TABLE and (grown or _shape(old) == _shape(new)):
             # asked anew, the differences are written; but keys would move to other partitions
             return bool(new.partitions) and old.partitions != new.partitions
         before = self._known_inputs(old)
@@ -325,7 +388,7 @@ class _Planner:
             return False
         if new.kind is Kind.TABLE and new.partitions and old.partitions != new.partitions:
             return True  # keys move to other partitions
-        if own_parts(old) != own_parts(new) or old.columns != new.columns:
+        if own_parts(old) != own_parts(new) or (old.columns != new.columns and not grown):
             return True
         if function_versions(old) != function_versions(new):
             return True
@@ -336,9 +399,18 @@ class _Planner:
             if entry is None or rows_read(entry.definition) == rows_read(source):
                 continue
             touched = changed_columns(entry.definition, source)
-            if "*" in read or read & touched:
+            if read & touched or ("*" in read and not _grown(entry.definition, source)):
                 return True
         return False
+
+    def _since(self, before: Entry, new: Definition) -> Mapping[str, Offsets]:
+        """The columns that a flow's table has gained, and where its topic ended before that."""
+        known = {column.name for column in before.definition.columns}
+        added = [column.name for column in new.columns if column.name not in known]
+        if not added or new.kind is not Kind.TABLE or not new.derived:
+            return before.grown
+        end = self.facts.ends(new.topic)
+        return {**before.grown, **dict.fromkeys(added, end)}
 
     def _known_inputs(self, definition: Definition) -> list[Definition]:
         """What a definition of the catalog reads there."""
@@ -389,6 +461,13 @@ class _Planner:
             actual=actual,
             wanted=wanted,
         )
+
+
+def _grown(old: Definition, new: Definition) -> bool:
+    """True when columns were added by themselves: until then, no record had a value for them."""
+    if not (old.follows and new.follows and only_added(old.columns, new.columns)):
+        return False
+    return (old.key, _format(old)) == (new.key, _format(new))
 
 
 def _shape(definition: Definition) -> tuple[object, ...]:

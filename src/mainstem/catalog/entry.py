@@ -9,6 +9,7 @@ from enum import StrEnum
 from pydantic import TypeAdapter
 
 from mainstem.definitions.model import Definition, FunctionDefinition, Kind
+from mainstem.vocabulary import Offsets
 
 
 class Origin(StrEnum):
@@ -73,6 +74,9 @@ class Entry:
     reaches: str | None = None
     """From where on backfills of a stream have taken the records of its inputs, by topic and
     partition as JSON; None: there was none, so it is where its flow began."""
+    grown: Mapping[str, Offsets] = field(default_factory=dict)
+    """Columns that a table has gained while it was there, and from where on in its topic records
+    may have them: a view that is further has missed values."""
 
     @property
     def name(self) -> str:

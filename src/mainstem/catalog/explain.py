@@ -13,6 +13,7 @@ from mainstem.catalog.plan import (
     FunctionStep,
     Plan,
     Rebuild,
+    SchemaStep,
     Step,
 )
 
@@ -33,8 +34,14 @@ def explain(plan: Plan) -> str:
     for step in plan.steps:
         lines.append(f"  {_SIGNS[step.step]} {_title(step.entry):<{width}}  {_words(step)}")
         lines += _query_diff(step)
+        for schema in plan.schemas:
+            if schema.name == step.entry.name:
+                lines += _schema_lines(schema)
     counts = Counter[str](step.step for step in (*plan.functions, *plan.steps))
     lines.append(", ".join(f"{counts[name]} to {name}" for name in _SIGNS if counts[name]) + ".")
+    broken = [schema.subject for schema in plan.schemas if schema.breaks]
+    if broken:
+        lines.append(f"It cannot be applied: the schema breaks the rule of {', '.join(broken)}.")
     return "\n".join(lines)
 
 
@@ -91,3 +98,12 @@ def _query_diff(step: Step) -> list[str]:
         return []
     diff = difflib.unified_diff(old.text.splitlines(), new.text.splitlines(), lineterm="", n=1)
     return [f"      {line}".rstrip() for line in diff if not line.startswith(("---", "+++", "@@"))]
+
+
+def _schema_lines(schema: SchemaStep) -> list[str]:
+    """What becomes of the schema: each change, and each break at its place."""
+    after = "new" if schema.version is None else f"follows version {schema.version}"
+    lines = [f"      schema {schema.subject}: {after} ({schema.level})"]
+    lines += [f"        {line}" for line in schema.changes]
+    lines += [f"        {found.location}: BREAKS: {found.problem}" for found in schema.breaks]
+    return lines

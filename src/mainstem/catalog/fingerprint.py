@@ -3,7 +3,7 @@
 A fingerprint has three parts, `own.inputs.options`: the object by its own text, what it depends on
 in its inputs and Python functions, and the options that are taken over while it runs (retention,
 comment, trigger, partitions, idle time-out, tags). A changed first or second part needs the flow to
-change.
+change. A column that a stream gains by itself counts only for those who take it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from mainstem.definitions.following import noticed
 from mainstem.definitions.model import Definition, Format, FunctionDefinition, SubjectStrategy
 
 
@@ -134,7 +135,8 @@ def function_versions(definition: Definition) -> dict[str, str]:
 
 def _of_inputs(inputs: Sequence[Definition], definition: Definition) -> str:
     called = [f"{name} {version}" for name, version in function_versions(definition).items()]
-    return _hash(sorted([*(decoding(source) for source in inputs), *called]))
+    read = (decoding(noticed(source, definition)) for source in inputs)
+    return _hash(sorted([*read, *called]))
 
 
 def time_of(definition: Definition) -> Any:

@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter
 
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import FunctionDefinition, Kind
+from mainstem.vocabulary import SourceLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,31 @@ class FunctionStep:
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaBreak:
+    """Why a schema may not follow, and the column that it is about."""
+
+    problem: str
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStep:
+    """The schema of an object's records, which is registered before the object is there."""
+
+    name: str
+    """The object's."""
+    subject: str
+    level: str
+    """The rule of the subject."""
+    version: int | None
+    """The newest one of the subject; None: there is none yet."""
+    changes: tuple[str, ...] = ()
+    """What is different from that version, one a line."""
+    breaks: tuple[SchemaBreak, ...] = ()
+    """With any of these, the plan is not applied."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Steps in the order in which they are taken, made for one revision of the catalog."""
 
@@ -95,6 +121,7 @@ class Plan:
     target: str = ""
     """Where it would be applied, in words for people."""
     functions: tuple[FunctionStep, ...] = ()
+    schemas: tuple[SchemaStep, ...] = ()
 
     @property
     def changes(self) -> int:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 CHANGES_EXIT = 2
+BREAKS_EXIT = 4
 _POLL_SECONDS = 0.25
 _SETTLED = ("running", "idle", "paused")
 
@@ -41,10 +42,12 @@ def plan(
     """Show what apply would change.
 
     Compares pipeline/*.sql, pipeline/*.py and functions/*.py with the catalog. Layout and comments
-    do not count as changes.
+    do not count as changes. Ends with 4 when a schema breaks the rule of its subject.
     """
     answer = session.client.plan(definition_files(session.project))
     show_plan(session, answer)
+    if breaks_schemas(answer["plan"]):
+        raise typer.Exit(BREAKS_EXIT)
     if detailed_exitcode and answer["changes"]:
         raise typer.Exit(CHANGES_EXIT)
 
@@ -75,7 +78,8 @@ def apply(
         show_plan(session, answer)
         return
     session.say(answer["text"].rstrip())
-    confirm_losses(destructive_steps(answer["plan"]), yes=yes)
+    if not breaks_schemas(answer["plan"]):  # else it is refused
+        confirm_losses(destructive_steps(answer["plan"]), yes=yes)
     applied = session.client.apply(files, answer["digest"], answer["revision"])
     if wait:
         wait_for_flows(session.client, changed_flows(answer["plan"]), session.timeout)
@@ -130,6 +134,11 @@ def destructive_steps(plan: dict[str, Any]) -> list[str]:
         for step in plan["steps"]
         if step["step"] in ("rebuild", "drop")
     ]
+
+
+def breaks_schemas(plan: dict[str, Any]) -> bool:
+    """True when the registry's rules forbid what the plan would register."""
+    return any(schema["breaks"] for schema in plan.get("schemas", ()))
 
 
 def confirm_losses(steps: list[str], *, yes: bool) -> None:

@@ -11,7 +11,7 @@ from mainstem.definitions.flow import check_query, table_key
 from mainstem.definitions.formats import check_format
 from mainstem.definitions.keywords import words
 from mainstem.definitions.lexer import Source
-from mainstem.definitions.model import Create, Definition, Kind, Rule
+from mainstem.definitions.model import Create, Definition, Format, Kind, Rule
 from mainstem.definitions.names import check_column_name, check_object_name
 from mainstem.definitions.options import Option, read_options, settings
 from mainstem.definitions.patterns import BadPatternError, TopicPattern, parse_pattern
@@ -55,7 +55,7 @@ def read_create(cursor: Cursor) -> Create:
     derived = cursor.accept("AS")
     if not derived:
         cursor.finish()
-        if not body.columns:
+        if not body.columns and not _follows(kind, options):
             raise cursor.unexpected("columns in brackets or AS SELECT")
     elif pattern is not None:
         raise source.error(
@@ -99,6 +99,13 @@ def read_create(cursor: Cursor) -> Create:
     else:
         definition = _declared(source, common, tuple(body.columns), key, options, name_at)
     return Create(definition, or_replace, if_not_exists)
+
+
+def _follows(kind: Kind, options: dict[str, Option]) -> bool:
+    """True when the columns may be left out: those of the registry are taken."""
+    said = options.get("format")
+    known = [form.value for form in Format if form.registered]
+    return kind is Kind.STREAM and said is not None and said.value.lower() in known
 
 
 def read_kind(cursor: Cursor) -> Kind:
@@ -253,6 +260,8 @@ def _declared(
     options: dict[str, Option],
     name_at: int,
 ) -> Definition:
+    if not columns:  # key and event time are looked for when the registry has told the columns
+        return Definition(**common, key=tuple(column for column, _ in key), follows=True)
     known = {column.name.lower(): column for column in columns}
     names = [column.name for column in columns]
     if common["kind"] is Kind.TABLE and common.get("rules"):

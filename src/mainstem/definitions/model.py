@@ -318,6 +318,9 @@ class Definition:
     pii: tuple[str, ...] = ()
     """Columns that are marked as personal data; what is derived from them is told by `personal`."""
     comment: str | None = None
+    follows: bool = False
+    """True when its columns grow by themselves: those of a declared stream with the versions of its
+    subject in the registry, those of a derived object with an input of which it takes all."""
 
     @property
     def processing_time(self) -> bool:
@@ -364,6 +367,7 @@ class Definition:
             subject_strategy=SubjectStrategy.TOPIC_NAME,
             key_format=None,
             of_keys=True,
+            follows=False,
         )
 
     def reads(self, topic: str) -> bool:

@@ -62,10 +62,10 @@ def order(
 def resolve(
     definition: Definition, columns: Sequence[Column], inputs: Sequence[Definition] = ()
 ) -> Definition:
-    """A derived definition with the columns that the analysis of its query found."""
+    """A definition with the columns that the analysis of its query found, or the registry told."""
     query = definition.query
     if query is None:
-        return definition
+        return _with_columns(definition, columns) if definition.follows else definition
     seen: dict[str, str] = {}
     for column in columns:
         folded = column.name.lower()
@@ -79,7 +79,6 @@ def resolve(
         seen[folded] = column.name
         _check_output(definition, query, column)
     check_aliases(query, [c.name for source in inputs for c in source.columns])
-    names = list(seen.values())
     if definition.stateful is not None:
         kept = all(key.lower() in seen for key in definition.stateful.key)
         definition = replace(definition, key=definition.stateful.key if kept else ())
@@ -89,6 +88,13 @@ def resolve(
             definition = replace(definition, key=_kept_key(streams[0], seen))
     if definition.kind is Kind.TABLE and not definition.key:
         definition = replace(definition, key=_table_key(definition, query, inputs, seen))
+    return _with_columns(definition, columns)
+
+
+def _with_columns(definition: Definition, columns: Sequence[Column]) -> Definition:
+    """The definition with its columns, among which its key and its event time are."""
+    seen = {column.name.lower(): column.name for column in columns}
+    names = list(seen.values())
     for key in definition.key:
         if key.lower() not in seen:
             raise MainstemError(
@@ -114,7 +120,8 @@ def resolve(
             location=definition.location,
             option="event_time",
             value=definition.event_time,
-            problem="it is not a TIMESTAMP column of the query",
+            problem="it is not a TIMESTAMP column"
+            + (" of the query" if definition.derived else ""),
             advice=f"Name one of the columns that is a TIMESTAMP: {', '.join(names)}.",
         )
     return replace(resolved, event_time=time.name)

@@ -24,6 +24,7 @@ from mainstem.engine.apply_late import corrections_of
 from mainstem.engine.compile import compile_stream, flow_session
 from mainstem.engine.decode import intake_of
 from mainstem.engine.encode import encode
+from mainstem.engine.formats import AWAITED
 from mainstem.engine.idle import StreamTimes, move_watermark
 from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.new_schemas import meet_schemas
@@ -382,12 +383,26 @@ class Flow:
     def _failed(self, error: BaseException) -> None:
         problem = flow_error(error, self.entry.name)
         now = self._services.clock.now()
+        if problem.code == AWAITED:
+            self._await(problem, now)
+            return
         self._retry_at = now + self._pause
         self.status.state = FlowState.FAILED
         self.status.error = problem.problem()
         self.status.next_retry = iso(self._retry_at)
         _LOG.error("flow %s: %s; next try in %.0f s", self.entry.name, problem.message, self._pause)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+
+    def _await(self, problem: MainstemError, now: float) -> None:
+        """Nothing is wrong: the catalog gets the columns, and so this flow ends, or it looks again.
+
+        The records stay where they are, and the flow begins with the first that has the columns.
+        """
+        if self.status.error is None:
+            _LOG.info("flow %s: %s", self.entry.name, problem.message)
+        self._retry_at = now + _FIRST_PAUSE_SECONDS
+        self.status.state = FlowState.STARTING
+        self.status.error = problem.problem()
 
     def _on_progress(self, progress: Progress) -> None:
         status = self.status

@@ -19,9 +19,10 @@ from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.avro_read import NotReadable, Reading, bare_key, reading
 from mainstem.schemas.codec import Codec, NotDecoded
+from mainstem.schemas.followed import FollowedColumns
 from mainstem.schemas.given import gathered
 from mainstem.schemas.json_values import JsonReading
-from mainstem.schemas.known import KnownSchemas, own_schema
+from mainstem.schemas.known import KnownSchemas, own_schema, subject_of
 from mainstem.schemas.model import Schema
 from mainstem.schemas.parse import parse
 from mainstem.schemas.protobuf_read import ProtobufReading
@@ -32,6 +33,7 @@ from mainstem.vocabulary import Column
 
 AnyReading = Reading | JsonReading | ProtobufReading
 NEW_ID = "SCHEMA_ID_NEW"
+AWAITED = "COLUMNS_AWAITED"
 _MOST_IDS = 10_000
 """Of one read: more ids than that are no schemas but noise, and met in several rounds."""
 
@@ -66,6 +68,7 @@ class Formats:
         self._registry = registry
         self._known = KnownSchemas(registry)
         self._codec = Codec(self._known)
+        self._followed = FollowedColumns(registry)
         self._met: dict[str, set[int]] = {}
         self._readings: dict[tuple[int, tuple[Column, ...], bool], Reading] = {}
 
@@ -79,7 +82,25 @@ class Formats:
         by_name = definition.subject_strategy is SubjectStrategy.RECORD_NAME
         if definition.pattern is None or by_name:
             known = self._known.ids_of(definition)
-        return replace(self._versions(definition, [*met, *known]), keys=keys)
+        versions = replace(self._versions(definition, [*met, *known]), keys=keys)
+        if definition.follows and not definition.derived:
+            # behind the others: a version that came in between is in neither or in both
+            self._check_columns(definition)
+        return versions
+
+    def _check_columns(self, definition: Definition) -> None:
+        """COLUMNS_AWAITED while the registry has columns for the stream that it has not yet.
+
+        A plan without them would pass their values over.
+        """
+        added = self._followed.added(definition)
+        if added:
+            raise MainstemError(
+                AWAITED,
+                name=definition.name,
+                columns=", ".join(added),
+                subject=subject_of(definition),
+            )
 
     def of_records(self, records: DataFrame, definition: Definition) -> Versions:
         """The versions that these records have, in Kafka's columns."""

@@ -6,11 +6,13 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from mainstem import __version__
 from mainstem.catalog.entry import Catalog, Entry
+from mainstem.definitions.following import takes_all
 from mainstem.definitions.model import Definition
 from mainstem.engine.flow import Flow, FlowServices
 from mainstem.engine.hand_over import Backfills, WriteCatalog
@@ -112,17 +114,21 @@ class Runner:
         self._backfills.reconcile({n: (e, _inputs(e, catalog)) for n, e in wanted.items()})
         for name in [n for n in self._flows if n not in wanted]:
             self._remove(self._flows.pop(name))
-        for name, entry in wanted.items():
-            inputs = _inputs(entry, catalog)
-            flow = self._flows.get(name)
-            if flow is not None and _same_run(flow, entry, inputs):
+        # all that change end before the first begins again: one that reads what another writes
+        # would pass over the columns that this one has gained
+        for name, flow in list(self._flows.items()):
+            entry = wanted[name]
+            if _same_run(flow, entry, _inputs(entry, catalog)):
                 flow.entry = entry
                 continue
-            if flow is not None:
-                self._end(flow, goes_on=flow.entry.generation == entry.generation)
-                if entry.definition.stateful is None:
-                    self._forget_state(flow.entry.definition)
-            flow = Flow(entry, inputs, self._services)
+            goes_on = flow.entry.generation == entry.generation
+            self._end(self._flows.pop(name), goes_on=goes_on)
+            if entry.definition.stateful is None:
+                self._forget_state(flow.entry.definition)
+        for name, entry in wanted.items():
+            if name in self._flows:
+                continue
+            flow = Flow(entry, _inputs(entry, catalog), self._services)
             self._flows[name] = flow
             if entry.paused:
                 flow.stop(FlowState.PAUSED)
@@ -194,16 +200,21 @@ def _inputs(entry: Entry, catalog: Catalog) -> tuple[Definition, ...]:
     query = entry.definition.query
     names = query.inputs if query is not None else ()
     found = (catalog.get(name) for name in names)
-    return tuple(source.definition for source in found if source is not None)
+    sources = (source.definition for source in found if source is not None)
+    # whoever does not take all columns need not wait for new ones
+    follows = takes_all(entry.definition)
+    return tuple(replace(source, follows=source.follows and follows) for source in sources)
 
 
 def _same_run(flow: Flow, entry: Entry, inputs: tuple[Definition, ...]) -> bool:
-    """True when the running flow already does what the entry asks for."""
+    """True when the running flow already does what the entry asks for.
+
+    Of its inputs the fingerprint knows all that matters to it, but for the idle time-out.
+    """
     return (
         flow.entry.fingerprint == entry.fingerprint
         and flow.entry.generation == entry.generation
         and flow.entry.paused == entry.paused
         and flow.entry.definition.trigger == entry.definition.trigger
-        and [(i.columns, i.idle_timeout) for i in flow.inputs]
-        == [(i.columns, i.idle_timeout) for i in inputs]
+        and [i.idle_timeout for i in flow.inputs] == [i.idle_timeout for i in inputs]
     )

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from mainstem.catalog.apply import Executor, apply_plan
-from mainstem.catalog.build import Analyser, LogFacts, build_plan, drop_plan
+from mainstem.catalog.build import Analyser, LogFacts, build_plan, drop_plan, follow_plan
 from mainstem.catalog.entry import Catalog, CatalogRecord, Entry, Origin
 from mainstem.catalog.explain import explain
 from mainstem.catalog.plan import Plan
+from mainstem.catalog.schemas import Schemas
 from mainstem.definitions.model import Create, Definition, Drop, FunctionDefinition, Kind
 from mainstem.definitions.project import load_definitions
 from mainstem.definitions.python_functions import load_functions
@@ -35,12 +36,14 @@ class Changes:
         executor: Executor,
         analyser: Analyser,
         facts: LogFacts,
+        schemas: Schemas,
         target: str,
     ) -> None:
         self._store = store
         self._executor = executor
         self._analyser = analyser
         self._facts = facts
+        self._schemas = schemas
         self._target = target
 
     def plan(self, files: Iterable[tuple[str, str]]) -> Plan:
@@ -55,7 +58,19 @@ class Changes:
         plan = self.plan(files)
         if plan.digest != digest:
             raise MainstemError("STALE_PLAN", planned=revision, actual=plan.revision)
-        apply_plan(plan, self._executor)
+        apply_plan(plan, self._executor, self._schemas)
+        return plan
+
+    def follow(self) -> Plan:
+        """Give streams the columns that their subjects have come to have; the plan that was."""
+        plan = follow_plan(
+            self._store.catalog(),
+            analyser=self._analyser,
+            facts=self._facts,
+            schemas=self._schemas,
+            target=self._target,
+        )
+        apply_plan(plan, self._executor, self._schemas)
         return plan
 
     def create(self, statement: Create) -> Done:
@@ -72,7 +87,7 @@ class Changes:
                 other=str(existing.definition.location),
             )
         plan = self._build([definition], Origin.STATEMENT, drop_missing=False)
-        apply_plan(plan, self._executor)
+        apply_plan(plan, self._executor, self._schemas)
         if not plan.steps:
             return Done(f"{definition.kind} {definition.name} is unchanged", plan)
         verb = "created" if existing is None else "replaced"
@@ -144,6 +159,7 @@ class Changes:
             drop_missing=drop_missing,
             target=self._target,
             functions=functions,
+            schemas=self._schemas,
         )
 
 

@@ -27,6 +27,7 @@ from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.quarantine import Quarantine
 from mainstem.gateway.quarantine_follower import QuarantineFollower
 from mainstem.gateway.replay import Replay
+from mainstem.gateway.schema_follower import SchemaFollower
 from mainstem.gateway.sql import Statements
 from mainstem.gateway.status import flow_statuses, rule_statuses
 from mainstem.gateway.writer import Writer
@@ -37,9 +38,11 @@ from mainstem.log.connection import Connection
 from mainstem.log.requests import Caller
 from mainstem.log.status_log import status_log
 from mainstem.schemas.codec import Codec
+from mainstem.schemas.defined import DefinedSchemas
 from mainstem.schemas.external import ExternalRegistry
 from mainstem.schemas.known import KnownSchemas
 from mainstem.schemas.registry import Registry, topic_log
+from mainstem.schemas.source import SchemaSource
 from mainstem.views.materialise import Materialiser
 from mainstem.views.pull import Pull
 from mainstem.views.push import Push
@@ -99,12 +102,12 @@ class Services:
         self.registry: Registry | None = None
         """Our own; None when the project uses another."""
         self._elsewhere: ExternalRegistry | None = None
+        source: SchemaSource
         if schemas.registry:
-            self._elsewhere = ExternalRegistry.from_settings(schemas)
-            self.schemas = KnownSchemas(self._elsewhere)
+            source = self._elsewhere = ExternalRegistry.from_settings(schemas)
         else:
-            self.registry = Registry(topic_log(setup.connection, schemas.topic, replicas))
-            self.schemas = KnownSchemas(self.registry)
+            source = self.registry = Registry(topic_log(setup.connection, schemas.topic, replicas))
+        self.schemas = KnownSchemas(source)
         self.codec = Codec(self.schemas)
         self.materialiser = Materialiser(
             setup.connection,
@@ -130,8 +133,10 @@ class Services:
             executor,
             self.engine,
             LogFactsReader(self.admin),
+            DefinedSchemas(source),
             target=f"{settings.name} ({setup.connection.servers})",
         )
+        self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
         self.metrics = Metrics(
             lambda: flow_statuses(self),
             self.materialiser.progress,
@@ -177,6 +182,7 @@ class Services:
     def _close_blocking(self) -> None:
         if self._starter.is_alive():
             self._starter.join()
+        self._schema_follower.close()
         self.materialiser.stop()
         for part in (self._quarantined, self._caller, self._statuses, self._store, self.writer):
             part.close()
@@ -208,6 +214,7 @@ class Services:
         self._store.on_change(self._refresh)
         self._refresh()
         self.materialiser.start()
+        self._schema_follower.start()
         _LOG.info("catalog read at revision %d", self.catalog().revision)
 
     def _start(self, part: _Part) -> None:

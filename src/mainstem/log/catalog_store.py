@@ -21,7 +21,7 @@ from mainstem.errors import MainstemError
 from mainstem.log.admin import BROKER_DEFAULT, Admin, TopicSpec
 from mainstem.log.compacted import StateLog
 from mainstem.log.connection import Connection
-from mainstem.vocabulary import CATALOG_TOPIC
+from mainstem.vocabulary import CATALOG_TOPIC, Offsets
 
 _FOREVER = "forever"
 _UNLIMITED = "-1"
@@ -142,6 +142,15 @@ class LogFactsReader:
         """How many partitions the topic has; None when there is no such topic."""
         info = self._admin.topic(topic)
         return None if info is None else info.partitions
+
+    def ends(self, topic: str) -> Offsets:
+        """Where the partitions of the topic end for readers; empty when there is no such topic."""
+        try:
+            return self._admin.end_offsets(topic)
+        except MainstemError as error:
+            if error.code == "UNKNOWN_TOPIC":
+                return {}
+            raise
 
     def matching(self, pattern: TopicPattern) -> list[str]:
         """The topics that a pattern stands for now."""

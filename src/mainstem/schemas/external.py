@@ -16,6 +16,7 @@ import httpx2
 
 from mainstem.config import SchemasSettings
 from mainstem.errors import MainstemError
+from mainstem.schemas.compatibility import Level
 from mainstem.schemas.model import Reference, Registered, Schema
 from mainstem.schemas.registry_errors import error_of
 from mainstem.schemas.topic_records import Key, KeyType, contents, read_schema
@@ -92,8 +93,8 @@ class ExternalRegistry:
         """One version of a subject."""
         return self._once((subject, version), lambda: self._version(subject, str(version)))
 
-    def versions(self, subject: str) -> list[int]:
-        """The versions of a subject, the oldest first."""
+    def versions(self, subject: str, *, fresh: bool = True) -> list[int]:
+        """The versions of a subject, the oldest first; they are always asked for."""
         answer = self._ask("GET", f"/subjects/{_quoted(subject)}/versions", _missing(subject))
         if not isinstance(answer, list) or not all(isinstance(item, int) for item in answer):
             raise self._strange("a list of versions")
@@ -124,6 +125,15 @@ class ExternalRegistry:
         messages = answer.get("messages")
         said = [str(message) for message in messages] if isinstance(messages, list) else []
         return said or ["the registry says that it is not compatible, and not why"]
+
+    def level(self, subject: str | None = None) -> Level:
+        """What applies to a subject, be it its own or that of all; or that of all."""
+        path = "/config" if subject is None else f"/config/{_quoted(subject)}?defaultToGlobal=true"
+        answer = self._object("GET", path, {})
+        try:
+            return Level(str(answer.get("compatibilityLevel")))
+        except ValueError:
+            raise self._strange("a compatibility level") from None
 
     def resolve(self, reference: Reference) -> Schema:
         """What a reference stands for; a version that was deleted still does."""

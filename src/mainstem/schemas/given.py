@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from mainstem.errors import MainstemError
+from mainstem.schemas.compatibility import Level
 from mainstem.schemas.model import Reference, Registered, Schema
 from mainstem.schemas.parse import parse
 from mainstem.schemas.source import SchemaSource
@@ -40,7 +41,11 @@ class GivenSchemas:
         """There are no subjects."""
         self._no_subject(subject)
 
-    def versions(self, subject: str) -> list[int]:
+    def versions(self, subject: str, *, fresh: bool = False) -> list[int]:
+        """There are no subjects."""
+        self._no_subject(subject)
+
+    def level(self, subject: str) -> Level:
         """There are no subjects."""
         self._no_subject(subject)
 

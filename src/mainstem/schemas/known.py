@@ -257,6 +257,13 @@ class KnownSchemas:
 
     def id_for(self, definition: Definition) -> int:
         """The id that the definition's own records carry; registers their schema if need be."""
+        if definition.follows and not definition.derived:
+            raise MainstemError(
+                "NOT_SUPPORTED",
+                what=f'writing to "{definition.name}"',
+                where="a stream that takes its columns from the registry",
+                advice="Write with a client that has the schema, or give the stream columns.",
+            )
         subject = subject_of(definition)
         parts = (record_name(definition), definition.format, definition.value_columns)
         written = (subject, *parts)

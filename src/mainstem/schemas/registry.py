@@ -129,12 +129,18 @@ class Registry:
         """One version of a subject that is not deleted."""
         return rules.known_version(self.state, subject, version).registered
 
-    def versions(self, subject: str) -> list[int]:
+    def versions(self, subject: str, *, fresh: bool = False) -> list[int]:
         """The versions of a subject that are not deleted."""
+        if fresh:
+            self._look()
         found = self.state.versions(subject)
         if not found:
             raise MainstemError("SUBJECT_UNKNOWN", subject=subject)
         return [kept.registered.version for kept in found]
+
+    def level(self, subject: str) -> Level:
+        """The rule of a subject, be it its own or that of all."""
+        return rules.level_of(self.state, subject)
 
     def resolve(self, reference: Reference) -> Schema:
         """What a reference stands for; a version that was deleted still does."""

@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import quote
 
 from mainstem.errors import MainstemError
-from mainstem.schemas.compatibility import Level
 from mainstem.schemas.external import ExternalRegistry, Refusals
 from mainstem.schemas.model import Registered
 
@@ -40,15 +39,6 @@ class RegistryClient(ExternalRegistry):
         if not isinstance(answer, int):
             raise self._strange("a version")
         return answer
-
-    def level(self, subject: str | None = None) -> Level:
-        """What applies to a subject, be it its own or that of all; or that of all."""
-        path = "/config" if subject is None else f"{_config(subject)}?defaultToGlobal=true"
-        answer = self._object("GET", path, {})
-        try:
-            return Level(str(answer.get("compatibilityLevel")))
-        except ValueError:
-            raise self._strange("a compatibility level") from None
 
     def set_level(self, subject: str | None, level: str) -> None:
         """Set the level of a subject, or of all."""

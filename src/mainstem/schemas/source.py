@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from mainstem.schemas.compatibility import Level
 from mainstem.schemas.model import Reference, Registered, Schema
 
 
@@ -27,8 +28,12 @@ class SchemaSource(Protocol):
         """One version of a subject."""
         ...
 
-    def versions(self, subject: str) -> list[int]:
-        """The versions of a subject, the oldest first."""
+    def versions(self, subject: str, *, fresh: bool = False) -> list[int]:
+        """The versions of a subject, the oldest first; `fresh`: all that were there when asked."""
+        ...
+
+    def level(self, subject: str) -> Level:
+        """The rule of a subject, be it its own or that of all."""
         ...
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> Registered:

@@ -16,7 +16,7 @@ from mainstem.schemas.json_parse import JsonSchema
 from mainstem.schemas.model import Schema
 from mainstem.schemas.parse import Parsed, parse
 from mainstem.schemas.protobuf_parse import ProtobufSchema
-from mainstem.schemas.registry_client import RegistryClient
+from mainstem.schemas.source import SchemaSource
 
 _PROPERTY = re.compile(r"#/properties/([^/]+)")
 _MEMBER = re.compile(r"[^.\[{<]+\.([^.\[{<]+)")
@@ -53,7 +53,7 @@ class Verdict:
     breaks: tuple[Broken, ...] = ()
 
 
-def verdict(registry: RegistryClient, subject: str, schema: Schema) -> Verdict:
+def verdict(registry: SchemaSource, subject: str, schema: Schema) -> Verdict:
     """Whether the schema may follow; SCHEMA_MALFORMED and the like when it is none."""
     parsed = parse(schema, registry.resolve)
     level = registry.level(subject)

@@ -16,6 +16,7 @@ from mainstem.log.connection import Connection
 from mainstem.log.late import Ledger
 from mainstem.schemas.codec import Codec
 from mainstem.testing.registry import MemoryRegistry, written_by
+from mainstem.vocabulary import Offsets
 
 
 class CaseLedger(Ledger):
@@ -47,6 +48,10 @@ class Facts:
         """How many partitions a topic has; None when there is none."""
         info = self._admin.topic(topic)
         return None if info is None else info.partitions
+
+    def ends(self, topic: str) -> Offsets:
+        """Where the partitions of a topic end; empty when there is none."""
+        return {} if self._admin.topic(topic) is None else self._admin.end_offsets(topic)
 
     def matching(self, pattern: TopicPattern) -> list[str]:
         """The topics that a pattern stands for."""

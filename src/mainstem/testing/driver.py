@@ -54,6 +54,7 @@ from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing, Producer
 from mainstem.schemas.codec import Codec
+from mainstem.schemas.defined import DefinedSchemas
 from mainstem.schemas.known import KnownSchemas
 from mainstem.testing.batch import Pair, batch_answer
 from mainstem.testing.case_log import (
@@ -183,6 +184,7 @@ class Driver:
             origin=Origin.PROJECT,
             drop_missing=drop_missing,
             functions=known,
+            schemas=DefinedSchemas(self.registry),
         )
         for change in plan.functions:
             self._keep_function(change)

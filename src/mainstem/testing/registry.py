@@ -13,6 +13,7 @@ from google.protobuf import json_format
 
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
+from mainstem.schemas.compatibility import Level
 from mainstem.schemas.model import Reference, Registered, Schema, SchemaType
 from mainstem.schemas.protobuf_parse import parse_protobuf
 
@@ -43,16 +44,23 @@ class MemoryRegistry:
                 return registered
         raise MainstemError("SUBJECT_UNKNOWN", subject=subject)
 
-    def versions(self, subject: str) -> list[int]:
+    def versions(self, subject: str, *, fresh: bool = True) -> list[int]:
         """All versions of a subject."""
-        return [registered.version for registered in self._subjects.get(subject, ())]
+        if subject not in self._subjects:
+            raise MainstemError("SUBJECT_UNKNOWN", subject=subject)
+        return [registered.version for registered in self._subjects[subject]]
 
     def resolve(self, reference: Reference) -> Schema:
         """What a reference stands for."""
-        if reference.version in self.versions(reference.subject):
-            return self.version(reference.subject, reference.version).schema
+        for registered in self._subjects.get(reference.subject, ()):
+            if registered.version == reference.version:
+                return registered.schema
         problem = f'there is no version {reference.version} of "{reference.subject}"'
         raise MainstemError("SCHEMA_REFERENCE_UNKNOWN", name=reference.name, problem=problem)
+
+    def level(self, subject: str) -> Level:
+        """The rule of a subject: there is none."""
+        return Level.NONE
 
     def check(self, subject: str, schema: Schema) -> list[str]:
         """What registering the schema would break: nothing."""

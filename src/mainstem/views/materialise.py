@@ -315,6 +315,17 @@ class Materialiser:
                 entry, ViewWriter(entry.definition, self._codec), dict(ends.begin), dict(ends.begin)
             )
         offsets = {p: stored.offsets.get(p, begin) for p, begin in ends.begin.items()}
+        added = _added(entry, stored)
+        if added:
+            # records from here on may have the columns; to read some again does no harm
+            for column in added:
+                since = entry.grown[column.name]
+                offsets = {p: min(o, since.get(p, 0)) for p, o in offsets.items()}
+            offsets = {p: max(o, ends.begin[p]) for p, o in offsets.items()}
+            store.widen(entry, added, offsets)
+            names = ", ".join(column.name for column in added)
+            _LOG.info("view %s has new columns: %s", entry.name, names)
+            running = None
         if running is not None and running.entry == entry:
             running.offsets = {p: max(o, running.offsets.get(p, 0)) for p, o in offsets.items()}
             return running
@@ -373,7 +384,7 @@ def _why_rebuild(entry: Entry, stored: StoredView | None, ends: TopicEnds) -> st
         definition.derived,
     ):
         return "another topic or key"
-    if _types(stored.columns) != _types(definition.columns):
+    if _types(stored.columns) != _types(_without(definition.columns, _added(entry, stored))):
         # a column cannot just be added: records that are in the view already may have had it
         return "other columns"
     if any(offset > ends.end.get(p, 0) for p, offset in stored.offsets.items()):
@@ -383,6 +394,18 @@ def _why_rebuild(entry: Entry, stored: StoredView | None, ends: TopicEnds) -> st
     ):
         return "the topic was emptied"
     return None
+
+
+def _added(entry: Entry, stored: StoredView) -> list[Column]:
+    """Columns that can be added: it is known since when records have had them."""
+    known = {column.name for column in stored.columns}
+    new = (column for column in entry.definition.columns if column.name not in known)
+    return [column for column in new if column.name in entry.grown]
+
+
+def _without(columns: Iterable[Column], added: Iterable[Column]) -> list[Column]:
+    gone = {column.name for column in added}
+    return [column for column in columns if column.name not in gone]
 
 
 def _types(columns: Iterable[Column]) -> list[tuple[str, str]]:

@@ -177,6 +177,21 @@ class ViewStore:
             )
             self.save_offsets(definition.name, begin)
 
+    def widen(self, entry: Entry, columns: Iterable[Column], offsets: Offsets) -> None:
+        """Add columns to a view and set it to these offsets, in one transaction."""
+        definition = entry.definition
+        check_names(definition)
+        with self.connection.transaction():
+            for column in columns:
+                kind = postgres_type(column.type, column.name)
+                added = f"ADD COLUMN {quoted(column.name)} {kind}"
+                self._run(f"ALTER TABLE {table(definition.name)} {added}")
+            self.connection.execute(
+                "UPDATE _mainstem.views SET columns = $2 WHERE name = $1",
+                [definition.name, _columns_json(definition.columns)],
+            )
+            self.save_offsets(definition.name, offsets)
+
     def drop(self, name: str) -> None:
         """Remove a view and its bookkeeping; nothing happens when it is not there."""
         with self.connection.transaction():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 
+import fastavro
+import psycopg
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
@@ -183,11 +186,12 @@ def context(topic, field=MessageField.VALUE):
 def test_protobuf_of_confluents_clients_goes_in_and_ours_comes_out(messages):
     client = SchemaRegistryClient({"url": f"{messages.url}/registry"})
     click = clicked()
+    # the definition's own schema is there already, and this one is another
+    client.set_compatibility("pb_clicks-value", "NONE")
     value = ProtobufSerializer(click, client)(click(user="u1", tags=["a"]), context("pb_clicks"))
     assert value[5:8] == b"\x04\x00\x02"
     messages.produce("pb_clicks", Outgoing(key=None, value=value))
     messages.produce("pb_clicks", Outgoing(key=b"no schema", value=value))
-    client.set_compatibility("pb_clicks-value", "NONE")
     messages.write("pb_clicks", {"user": "u1", "at": "2026-01-01T00:00:00Z", "tags": ["b"]})
     messages.do("INSERT INTO pb_clicks VALUES ('u1', TIMESTAMP '2026-01-02 00:00:00', NULL)")
     failed = messages.cli("produce", "pb_clicks", input='{"user": "u1", "tags": ["a", null]}\n')
@@ -291,3 +295,94 @@ def test_records_of_several_names_in_one_topic(kinds):
         "CREATE TABLE k_all AS SELECT id, count(*) AS n FROM k_sent GROUP BY id",
     )
     kinds.wait_for_rows("SELECT * FROM k_all ORDER BY id", [[1, 1], [2, 1]])
+
+
+def test_a_definition_registers_its_schema_and_breaks_no_rule(shop):
+    stream = "CREATE {}STREAM av_prices (\n  id INT,\n  price {}{}\n) WITH (format = 'avro')"
+    subject = "/registry/subjects/av_prices-value/versions"
+    shop.do(stream.format("", "DOUBLE", ""))
+    assert shop.http.get(subject).json() == [1]
+    with shop.edited("pipeline/prices.sql", lambda _: stream.format("", "STRING", "")):
+        planned = shop.cli("plan")
+        assert planned.code == 4
+        assert (
+            "pipeline/prices.sql:3:3: BREAKS: version 1, BACKWARD: av_prices.price" in planned.out
+        )
+        shop.cli("apply", "--yes").failed("SCHEMA_INCOMPATIBLE", 4)
+    sql = stream.format("OR REPLACE ", "STRING", "")
+    problem = shop.refused("SCHEMA_INCOMPATIBLE", "POST", "/v1/sql", json={"sql": sql})
+    assert problem["location"]["line"] == 3
+    shop.do(stream.format("OR REPLACE ", "DOUBLE", ",\n  note STRING"))
+    assert shop.http.get(subject).json() == [1, 2]
+    shop.do("DROP STREAM av_prices")
+
+
+ID, KIND, NOTE = (
+    {"name": "id", "type": "int"},
+    {"name": "kind", "type": "string"},
+    {"name": "note", "type": "string", "default": ""},
+)
+
+
+def registered(shop, topic, *fields):
+    """The schema as the next version of a topic's subject, as a producer would register it."""
+    document = {"type": "record", "name": "Order", "namespace": "shop", "fields": fields}
+    body = {"schema": json.dumps(document)}
+    answer = shop.http.post(f"/registry/subjects/{topic}-value/versions", json=body)
+    return answer.json()["id"], fastavro.parse_schema(document)
+
+
+def written(schema, row):
+    id, parsed = schema
+    data = io.BytesIO()
+    fastavro.schemaless_writer(data, parsed, row)
+    return Outgoing(
+        key=str(row["id"]).encode(), value=bytes([0, *id.to_bytes(4)]) + data.getvalue()
+    )
+
+
+def test_a_new_version_brings_its_column_to_all_that_take_all(shop):
+    first = registered(shop, "fo_orders", ID, KIND)
+    shop.do(
+        "CREATE STREAM fo_orders WITH (format = 'avro', key = 'id')",
+        "CREATE STREAM fo_all WITH (format = 'avro') AS SELECT * FROM fo_orders WHERE kind <> 'x'",
+        "CREATE TABLE fo_latest WITH (key = 'id') AS SELECT * FROM fo_all",
+        "CREATE STREAM fo_once WITH (deduplicate = 'id') AS SELECT * FROM fo_orders",
+        "CREATE TABLE fo_kinds AS SELECT kind, count(*) AS n FROM fo_orders GROUP BY kind",
+    )
+    shop.produce("fo_orders", *(written(first, {"id": n, "kind": "a"}) for n in range(20)))
+    old = [[n, "a"] for n in range(20)]
+    shop.wait_for_rows("SELECT * FROM fo_latest", old)
+    place = shop.info["postgres"]
+    reader = {"user": place["reader"], "dbname": place["database"], "passfile": place["passfile"]}
+    with psycopg.connect(host=place["host"], port=place["port"], **reader) as connection:
+        built = "SELECT generation, built_at FROM _mainstem.views WHERE name = 'fo_latest'"
+        before = connection.execute(built).fetchone()
+
+        second = registered(shop, "fo_orders", ID, KIND, NOTE)
+        late = [written(first, {"id": n, "kind": "b"}) for n in range(20, 30)]
+        new = [written(second, {"id": n, "kind": "c", "note": f"n{n}"}) for n in range(30, 50)]
+        # records of both versions, in all partitions
+        shop.produce("fo_orders", *(r for pair in zip(new, late * 2, strict=True) for r in pair))
+        rows = [[n, k, None] for n, k in old] + [[n, "b", None] for n in range(20, 30)]
+        rows += [[n, "c", f"n{n}"] for n in range(30, 50)]
+        shop.wait_for_rows("SELECT * FROM fo_latest", rows, 90)
+        connection.rollback()
+        assert connection.execute(built).fetchone() == before, "the view went on"
+
+    shop.wait_for_rows("SELECT * FROM fo_kinds", [["a", 20], ["b", 20], ["c", 20]])
+    assert len(shop.records("fo_all")) == 60, "none lost, none doubled"
+    # what it has seen before it got the column it knows behind that
+    shop.produce("fo_orders", written(first, {"id": 1, "kind": "a"}))
+    shop.produce("fo_orders", written(second, {"id": 99, "kind": "d", "note": "n99"}))
+    eventually(lambda: len(shop.records("fo_once")) >= 51, 40, what="the last record")
+    once = {row["id"]: row.get("note") for row in shop.values("fo_once")}
+    assert len(shop.records("fo_once")) == len(once) == 51
+    assert once[30] == "n30"
+    assert once[1] is None
+    versions = shop.http.get("/registry/subjects/fo_all-value/versions").json()
+    assert versions == [1, 2]
+    # a flow that is asked to end while it reads a topic that is gone takes its time
+    shop.wait_for_rows("SELECT count(*) FROM fo_latest", [[51]])
+    shop.wait_for_rows("SELECT n FROM fo_kinds WHERE kind = 'd'", [[1]])
+    shop.do("DROP STREAM fo_orders CASCADE")

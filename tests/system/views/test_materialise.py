@@ -261,6 +261,32 @@ def test_topic_is_read_again_for_a_new_column(lab: Any, topic: Topic) -> None:
     lab.until(lambda: lab.postgres.rows("SELECT k, n FROM late") == [("a", 5)])
 
 
+def test_a_column_that_was_gained_is_added_and_its_values_are_read_again(
+    lab: Any, topic: Topic
+) -> None:
+    old = lab.derived("gains", topic(), {"k": "string", "n": "int"}, "k")
+    name = old.definition.topic
+    views = lab.serve(old)
+    lab.send(name, ({"k": "a"}, {"k": "a", "n": 1}), ({"k": "b"}, {"k": "b", "n": 1}))
+    lab.settle(views, old)
+    since = dict(lab.admin.end_offsets(name))
+    # the view reads on before it knows of the column, and must not have missed anything
+    lab.send(name, ({"k": "b"}, {"k": "b", "n": 2, "x": "new"}), ({"k": "c"}, {"k": "c", "n": 3}))
+    lab.settle(views, old)
+    (built,) = lab.postgres.rows("SELECT built_at FROM _mainstem.views WHERE name = 'gains'")
+    wide = lab.derived("gains", name, {"k": "string", "n": "int", "x": "string"}, "k")
+    wide = replace(wide, grown={"x": since})
+    views.reconcile(lab.catalog(wide))
+    rows = "SELECT k, n, to_jsonb(g) ->> 'x' FROM gains g ORDER BY k"
+    expected = [("a", 1, None), ("b", 2, "new"), ("c", 3, None)]
+    lab.until(lambda: lab.postgres.rows(rows) == expected)
+    lab.settle(views, wide)
+    assert lab.postgres.rows("SELECT built_at FROM _mainstem.views WHERE name = 'gains'") == [built]
+    lab.send(name, ({"k": "a"}, {"k": "a", "n": 4, "x": "y"}))
+    lab.settle(views, wide)
+    assert lab.postgres.rows(rows)[0] == ("a", 4, "y")
+
+
 def test_foreign_table_is_left_alone(lab: Any, topic: Topic) -> None:
     import psycopg
 

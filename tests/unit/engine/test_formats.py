@@ -6,8 +6,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from mainstem.definitions.model import Definition, Format, Kind, SubjectStrategy
-from mainstem.engine.formats import NEW_ID, Formats, Versions
+from mainstem.engine.formats import AWAITED, NEW_ID, Formats, Versions
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.model import Schema, SchemaType
@@ -133,3 +135,26 @@ def test_keys_have_schemas_of_their_own() -> None:
     assert again is not None and again.refused == {99}
     header = formats.written(keys).header
     assert registry.latest("t-key").id == int.from_bytes(header[1:])
+
+
+def test_who_takes_all_columns_waits_until_they_are_there() -> None:
+    registry = MemoryRegistry()
+    one = register(registry, "t-value", id="int")
+    formats = Formats(registry)
+    follows = replace(stream(id="int"), follows=True)
+    assert set(formats.of_stream(follows).readable) == {one}
+    two = register(registry, "t-value", id="int", note="string")
+    assert formats.meet(new(two))
+    with pytest.raises(MainstemError) as caught:
+        formats.of_stream(follows)
+    assert (caught.value.code, caught.value.params["columns"]) == (AWAITED, "note")
+    assert set(formats.of_stream(stream(id="int")).readable) == {one, two}, "others need not"
+    wider = replace(stream(id="int", note="string"), follows=True)
+    assert set(formats.of_stream(wider).readable) == {one, two}
+
+
+def test_a_stream_that_follows_others_is_not_written_to() -> None:
+    formats = Formats(MemoryRegistry())
+    with pytest.raises(MainstemError) as caught:
+        formats.written(replace(stream(id="int"), follows=True))
+    assert caught.value.code == "NOT_SUPPORTED"
