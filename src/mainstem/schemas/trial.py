@@ -20,6 +20,7 @@ from mainstem.schemas.avro_parse import AvroSchema
 from mainstem.schemas.codec import Codec
 from mainstem.schemas.given import GivenSchemas
 from mainstem.schemas.json_parse import JsonSchema
+from mainstem.schemas.json_steps import BoundedChecks
 from mainstem.schemas.json_values import Refusal, refusal_of
 from mainstem.schemas.known import KnownSchemas
 from mainstem.schemas.model import Schema
@@ -52,23 +53,24 @@ class Trial:
             except (ValueError, OverflowError, RecursionError) as error:
                 return Refusal((), str(error), NOT_READ)
             try:
-                return refuses(document)
-            except RecursionError:
-                return Refusal((), "it is nested too deep", NOT_READ)
+                return refuses(document, len(value))
+            except RecursionError as error:  # it is nested too deep, or takes too many steps
+                return Refusal((), str(error), NOT_READ)
 
         return judged
 
 
-def _refuses(trial: Trial) -> Callable[[Any], Refusal | None]:
+def _refuses(trial: Trial) -> Callable[[Any, int], Refusal | None]:
+    """What judges a document that came of so many bytes."""
     match parse(trial.schema, trial.given.resolve):
         case AvroSchema(root=root):
-            return lambda document: misfit(document, root)
+            return lambda document, _: misfit(document, root)
         case JsonSchema() as parsed:
-            validator = parsed.validator()
-            return lambda document: refusal_of(validator, _floats(document))
+            checks = BoundedChecks(parsed)
+            return lambda document, size: refusal_of(checks.of(size), _floats(document))
         case ProtobufSchema() as parsed:
             made = parsed.message_class()
-            return lambda document: _protobuf(_floats(document), made)
+            return lambda document, _: _protobuf(_floats(document), made)
 
 
 def _protobuf(document: Any, made: Any) -> Refusal | None:

@@ -104,7 +104,8 @@ def test_a_registered_schema_is_kept_to_before_a_byte_is_sent(shop):
     assert (
         "record 1" in answer.json()["detail"] and "value.lines[1]: 'sku'" in answer.json()["detail"]
     )
-    shop.cli("sql", "INSERT INTO kept_orders (id) VALUES (8), (0)").failed("INVALID_RECORD")
+    insert = {"sql": "INSERT INTO kept_orders (id) VALUES (8), (0)"}
+    assert shop.http.post("/v1/sql", json=insert).json()["title"] == "INVALID_RECORD"
 
     records = shop.records("kept_orders")
     assert {record.value[:5] for record in records} == {wire.header(registered.json()["id"])}

@@ -72,7 +72,7 @@ def test_keys_in_a_format(lab: Any, topic: Callable[..., str]) -> None:
     users = replace(users, definition=replace(users.definition, **formats))
     keys = users.definition.keys
     assert keys is not None
-    ann, bob, cid = (lab.codec.value(keys, {"name": f'"{n}"'}) for n in ("ann", "bob", "cid"))
+    ann, bob, cid = (lab.codec.writer(keys)({"name": f'"{n}"'}) for n in ("ann", "bob", "cid"))
     nullable = {**NEW, "fields": [{"name": "name", "type": ["null", "string"]}, *NEW["fields"][1:]]}
     views = lab.serve(users)
     lab.send(
