@@ -226,17 +226,9 @@ def test_versions_of_other_names_do_not_count() -> None:
         made = [{"name": field, "type": "string"} for field in fields]
         text = json.dumps({"type": "record", "name": name, "fields": made})
         registry.register("t-value", Schema(SchemaType.AVRO, text))
-    [clicks] = load_definitions(
-        [("p.sql", "CREATE STREAM s WITH (topic = 't', format = 'avro', record = 'shop.A')")]
-    )
+    options = "WITH (topic = 't', format = 'avro', record = 'shop.A')"
+    [clicks] = load_definitions([("p.sql", f"CREATE STREAM s {options}")])
     found = DefinedSchemas(registry).columns(clicks, (), widen=False)
     assert [column.name for column in found] == ["id", "note"]
-    [others] = load_definitions(
-        [
-            (
-                "p.sql",
-                "CREATE STREAM s (x INT) WITH (topic = 't', format = 'avro', record = 'shop.A')",
-            )
-        ]
-    )
+    [others] = load_definitions([("p.sql", f"CREATE STREAM s (x INT) {options}")])
     assert DefinedSchemas(registry).judge(others, None) == ()  # it is not theirs that x is a text
