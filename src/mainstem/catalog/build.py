@@ -128,9 +128,10 @@ def follow_plan(
     And all behind them that take all their columns. Columns are added, and nothing else: a step
     that would begin anew is an error, since nobody has asked for it.
     """
-    topics = {definition.topic for definition in _all(catalog).values()}
+    everything = order(_all(catalog).values(), {})
+    topics = {definition.topic for definition in everything}
     planner = _Planner(catalog, analyser, facts, Origin.PROJECT, topics, schemas, follow=True)
-    for definition in order(_all(catalog).values(), {}):
+    for definition in everything:
         planner.place(definition, given=False)
     if planner.restarted:
         raise MainstemError("COLUMNS_NOT_ADDED", names=", ".join(sorted(planner.restarted)))

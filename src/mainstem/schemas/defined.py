@@ -66,7 +66,7 @@ class DefinedSchemas:
         if before is not None and _same(part, before):
             return None
         subject, schema = subject_of(part), next_schema(part, self._registry)
-        registered = self._registered(subject, part.record)
+        registered = self._registered(subject)
         known = {self._canonical(its.schema) for its in registered}
         if self._canonical(schema) in known:
             return None
@@ -74,25 +74,32 @@ class DefinedSchemas:
             self._canonical(next_schema(before, self._registry)) in known
         )
         if known and not part.derived and not ours:
-            return self._as_reader(part, registered[-1])
+            mine = [its for its in registered if self._is_about(part, its.schema)]
+            return self._as_reader(part, mine[-1]) if mine else None
         return self._as_writer(part, subject, schema, registered[-1:])
 
-    def _registered(self, subject: str, record: str | None) -> list[Registered]:
-        """The versions of a subject, of those that are for records of a name if there is one."""
+    def _registered(self, subject: str) -> list[Registered]:
         try:
             versions = self._registry.versions(subject)
         except MainstemError as error:
             if error.code != "SUBJECT_UNKNOWN":
                 raise
             return []
-        found = [self._registry.version(subject, version) for version in versions]
-        if record is None:
-            return found
-        resolve = self._registry.resolve
-        return [its for its in found if record in record_names(parse(its.schema, resolve))]
+        return [self._registry.version(subject, version) for version in versions]
+
+    def _is_about(self, part: Definition, schema: Schema) -> bool:
+        """True when a schema is for records of the name that the definition says."""
+        if part.record is None:
+            return True
+        return part.record in record_names(parse(schema, self._registry.resolve))
 
     def _canonical(self, schema: Schema) -> str:
-        return canonical(parse(schema, self._registry.resolve))
+        try:
+            return canonical(parse(schema, self._registry.resolve))
+        except MainstemError as error:
+            if error.code != "SCHEMA_MALFORMED":
+                raise
+            return schema.text  # another registry took it: it is like itself only
 
     def _as_writer(
         self, definition: Definition, subject: str, schema: Schema, newest: list[Registered]
@@ -141,8 +148,11 @@ def _parts(definition: Definition) -> list[Definition]:
 
 def _same(one: Definition, other: Definition) -> bool:
     """True when their records have the same schema, of the same subject."""
-    parts = ((d.name, d.topic, d.record, d.format, d.value_columns) for d in (one, other))
-    return len(set(parts)) == 1 and subject_of(one) == subject_of(other)
+    first, second = (
+        (subject_of(part), part.name, part.record, part.format, part.value_columns)
+        for part in (one, other)
+    )
+    return first == second
 
 
 def _break(definition: Definition, broken: Broken) -> SchemaBreak:

@@ -33,7 +33,7 @@ class FollowedColumns:
 
     def __init__(self, registry: SchemaSource) -> None:
         self._registry = registry
-        self._versions: dict[tuple[str, int, Format, str | None], tuple[Column, ...]] = {}
+        self._versions: dict[tuple[object, ...], tuple[Column, ...]] = {}
         """A version stays what it is."""
 
     def columns(
@@ -76,19 +76,20 @@ class FollowedColumns:
         return [column.name for column in columns[len(definition.columns) :]]
 
     def _of_version(self, subject: str, version: int, definition: Definition) -> tuple[Column, ...]:
-        form, record = definition.format, definition.record
-        kept = subject, version, form, record
-        if kept not in self._versions:
-            schema = self._registry.version(subject, version).schema
-            parsed = parse(schema, self._registry.resolve)
-            columns: tuple[Column, ...] = ()
-            if schema.type is _type_of(form) and (not record or record in record_names(parsed)):
-                fields = to_columns(parsed, record).columns
-                columns = tuple(
-                    column for name, type_ in fields if (column := _column(name, type_))
-                )
-            self._versions[kept] = columns
-        return self._versions[kept]
+        asked = (subject, version, definition.format, definition.record)
+        if asked not in self._versions:
+            self._versions[asked] = self._read(subject, version, definition)
+        return self._versions[asked]
+
+    def _read(self, subject: str, version: int, definition: Definition) -> tuple[Column, ...]:
+        schema, record = self._registry.version(subject, version).schema, definition.record
+        if schema.type is not _type_of(definition.format):
+            return ()
+        parsed = parse(schema, self._registry.resolve)
+        if record is not None and record not in record_names(parsed):
+            return ()
+        made = (_column(name, type_) for name, type_ in to_columns(parsed, record).columns)
+        return tuple(column for column in made if column is not None)
 
 
 def _type_of(form: Format) -> SchemaType:

@@ -13,7 +13,6 @@ from mainstem.catalog.explain import explain
 from mainstem.catalog.plan import CreateObject, Plan
 from mainstem.definitions.model import Create, Definition
 from mainstem.definitions.parse import parse_one
-from mainstem.definitions.project import load_definitions
 from mainstem.definitions.resolve import resolve
 from mainstem.errors import MainstemError
 from mainstem.schemas.defined import DefinedSchemas
@@ -21,7 +20,6 @@ from mainstem.schemas.external import ExternalRegistry
 from mainstem.schemas.known import own_schema
 from mainstem.schemas.model import Schema, SchemaType
 from mainstem.schemas.registry import Registry
-from mainstem.testing.registry import MemoryRegistry
 from mainstem.testing.schemas_topic import MemoryTopic
 from mainstem.vocabulary import Column
 
@@ -220,15 +218,21 @@ def test_a_subject_that_is_not_there(schemas: DefinedSchemas, registry: Registry
     assert schemas.columns(FOLLOWING, known, widen=True) == known, "it was there once"
 
 
-def test_versions_of_other_names_do_not_count() -> None:
-    registry = MemoryRegistry()
-    for name, fields in (("shop.A", ["id"]), ("shop.B", ["x"]), ("shop.A", ["id", "note"])):
-        made = [{"name": field, "type": "string"} for field in fields]
-        text = json.dumps({"type": "record", "name": name, "fields": made})
-        registry.register("t-value", Schema(SchemaType.AVRO, text))
-    options = "WITH (topic = 't', format = 'avro', record = 'shop.A')"
-    [clicks] = load_definitions([("p.sql", f"CREATE STREAM s {options}")])
-    found = DefinedSchemas(registry).columns(clicks, (), widen=False)
-    assert [column.name for column in found] == ["id", "note"]
-    [others] = load_definitions([("p.sql", f"CREATE STREAM s (x INT) {options}")])
-    assert DefinedSchemas(registry).judge(others, None) == ()  # it is not theirs that x is a text
+def test_records_of_other_names_are_not_looked_at(
+    schemas: DefinedSchemas, registry: Registry
+) -> None:
+    registry.set_config(None, {"compatibilityLevel": "NONE"})
+    registry.register("o-value", record(field("id", "int"), name="shop.Placed"))
+    registry.register("o-value", record(field("id", "string"), name="shop.Paid"))
+    options = "topic = 'o', format = 'avro', record = 'shop.Placed'"
+    assert schemas.judge(defined(f"CREATE STREAM a (id INT) WITH ({options})"), None) == ()
+    stream = defined(f"CREATE STREAM a WITH ({options})")
+    assert schemas.columns(stream, (), widen=True) == (Column("id", "int"),)
+
+
+def test_a_message_has_columns_too(schemas: DefinedSchemas, registry: Registry) -> None:
+    text = 'syntax = "proto3"; message Order { int32 id = 1; repeated string tags = 2; }'
+    registry.register("orders-value", Schema(SchemaType.PROTOBUF, text))
+    stream = defined("CREATE STREAM orders WITH (format = 'protobuf')")
+    found = schemas.columns(stream, (), widen=True)
+    assert [(c.name, c.type) for c in found] == [("id", "int"), ("tags", "array<string>")]
