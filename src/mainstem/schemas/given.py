@@ -41,7 +41,7 @@ class GivenSchemas:
         """There are no subjects."""
         self._no_subject(subject)
 
-    def versions(self, subject: str, *, fresh: bool = True) -> list[int]:
+    def versions(self, subject: str, *, fresh: bool = False) -> list[int]:
         """There are no subjects."""
         self._no_subject(subject)
 

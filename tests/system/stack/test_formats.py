@@ -245,6 +245,59 @@ def test_rows_are_deleted_by_a_key_in_avro(messages):
     messages.wait_for_rows("SELECT * FROM pb_users", [["ann", 7]])
 
 
+@pytest.fixture
+def kinds(shop):
+    options = "topic = 'kinds', format = 'avro', key = 'id', subject_strategy = 'record_name'"
+    shop.do(
+        f"CREATE STREAM k_placed (id INT) WITH ({options}, record = 'shop.Placed')",
+        f"CREATE STREAM k_paid (id INT, cents INT) WITH ({options}, record = 'shop.Paid')",
+        f"CREATE STREAM k_sent WITH ({options}, record = 'shop.Sent') AS SELECT id FROM k_paid",
+        "CREATE TABLE k_all AS SELECT id, count(*) AS n FROM"
+        " (SELECT id FROM k_placed UNION ALL SELECT id FROM k_paid UNION ALL SELECT id FROM k_sent)"
+        " GROUP BY id",
+    )
+    yield shop
+    shop.do("DROP TABLE k_all", "DROP STREAM k_sent", "DROP STREAM k_paid", "DROP STREAM k_placed")
+
+
+def test_records_of_several_names_in_one_topic(kinds):
+    kinds.write("k_placed", {"id": 1})
+    kinds.cli("produce", "k_paid", input='{"id": 1, "cents": 5}\n').ok()
+    kinds.do("INSERT INTO k_placed VALUES (2)")
+    kinds.produce("kinds", Outgoing(key=b"x", value=b"\0\0\x01\0\0zz"))
+    kinds.wait_for_rows("SELECT * FROM k_all ORDER BY id", [[1, 3], [2, 1]])
+    subjects = kinds.http.get("/registry/subjects").json()
+    assert {"shop.Placed", "shop.Paid", "shop.Sent"} <= set(subjects)
+    assert "kinds-value" not in subjects
+    page = kinds.http.get("/v1/topics/kinds/records").json()["records"]
+    assert len(page) == 5
+
+    def kept() -> list[str]:
+        listed = kinds.cli("quarantine", "list", "-o", "jsonl").ok().jsonl
+        return [entry["object"] for entry in listed if entry["object"].startswith("k_")]
+
+    eventually(kept, 40, what="the bad record")
+    # each of three streams has read it by now, and it is there once
+    kinds.write("k_paid", {"id": 2, "cents": 7})
+    kinds.wait_for_rows("SELECT * FROM k_all ORDER BY id", [[1, 3], [2, 3]])
+    assert len(kept()) == 1
+    document = kinds.http.get("/v1/asyncapi").json()
+    assert set(document["channels"]["kinds"]["messages"]) == {"k_placed", "k_paid", "k_sent"}
+    assert document["operations"]["send_k_sent"]["action"] == "send"
+    message = document["components"]["messages"]["k_all"]
+    assert list(message["payload"]["properties"]) == ["id", "n"]
+    told = kinds.cli("schema", "from-sql", "k_sent").ok().json
+    assert (told["name"], [field["name"] for field in told["fields"]]) == ("shop.Sent", ["id"])
+    kinds.do("DROP TABLE k_all", "DROP STREAM k_sent")
+    assert len(kinds.records("kinds")) == len(page) + 2
+    kinds.do(
+        "CREATE STREAM k_sent (id INT)"
+        " WITH (topic = 'kinds', format = 'avro', record = 'shop.Sent')",
+        "CREATE TABLE k_all AS SELECT id, count(*) AS n FROM k_sent GROUP BY id",
+    )
+    kinds.wait_for_rows("SELECT * FROM k_all ORDER BY id", [[1, 1], [2, 1]])
+
+
 def test_a_definition_registers_its_schema_and_breaks_no_rule(shop):
     stream = "CREATE {}STREAM av_prices (\n  id INT,\n  price {}{}\n) WITH (format = 'avro')"
     subject = "/registry/subjects/av_prices-value/versions"
@@ -334,56 +387,3 @@ def test_a_new_version_brings_its_column_to_all_that_take_all(shop):
     shop.wait_for_rows("SELECT count(*) FROM fo_latest", [[51]])
     shop.wait_for_rows("SELECT n FROM fo_kinds WHERE kind = 'd'", [[1]])
     shop.do("DROP STREAM fo_orders CASCADE")
-
-
-@pytest.fixture
-def kinds(shop):
-    options = "topic = 'kinds', format = 'avro', key = 'id', subject_strategy = 'record_name'"
-    shop.do(
-        f"CREATE STREAM k_placed (id INT) WITH ({options}, record = 'shop.Placed')",
-        f"CREATE STREAM k_paid (id INT, cents INT) WITH ({options}, record = 'shop.Paid')",
-        f"CREATE STREAM k_sent WITH ({options}, record = 'shop.Sent') AS SELECT id FROM k_paid",
-        "CREATE TABLE k_all AS SELECT id, count(*) AS n FROM"
-        " (SELECT id FROM k_placed UNION ALL SELECT id FROM k_paid UNION ALL SELECT id FROM k_sent)"
-        " GROUP BY id",
-    )
-    yield shop
-    shop.do("DROP TABLE k_all", "DROP STREAM k_sent", "DROP STREAM k_paid", "DROP STREAM k_placed")
-
-
-def test_records_of_several_names_in_one_topic(kinds):
-    kinds.write("k_placed", {"id": 1})
-    kinds.cli("produce", "k_paid", input='{"id": 1, "cents": 5}\n').ok()
-    kinds.do("INSERT INTO k_placed VALUES (2)")
-    kinds.produce("kinds", Outgoing(key=b"x", value=b"\0\0\x01\0\0zz"))
-    kinds.wait_for_rows("SELECT * FROM k_all ORDER BY id", [[1, 3], [2, 1]])
-    subjects = kinds.http.get("/registry/subjects").json()
-    assert {"shop.Placed", "shop.Paid", "shop.Sent"} <= set(subjects)
-    assert "kinds-value" not in subjects
-    page = kinds.http.get("/v1/topics/kinds/records").json()["records"]
-    assert len(page) == 5
-
-    def kept() -> list[str]:
-        listed = kinds.cli("quarantine", "list", "-o", "jsonl").ok().jsonl
-        return [entry["object"] for entry in listed if entry["object"].startswith("k_")]
-
-    eventually(kept, 40, what="the bad record")
-    # each of three streams has read it by now, and it is there once
-    kinds.write("k_paid", {"id": 2, "cents": 7})
-    kinds.wait_for_rows("SELECT * FROM k_all ORDER BY id", [[1, 3], [2, 3]])
-    assert len(kept()) == 1
-    document = kinds.http.get("/v1/asyncapi").json()
-    assert set(document["channels"]["kinds"]["messages"]) == {"k_placed", "k_paid", "k_sent"}
-    assert document["operations"]["send_k_sent"]["action"] == "send"
-    message = document["components"]["messages"]["k_all"]
-    assert list(message["payload"]["properties"]) == ["id", "n"]
-    told = kinds.cli("schema", "from-sql", "k_sent").ok().json
-    assert (told["name"], [field["name"] for field in told["fields"]]) == ("shop.Sent", ["id"])
-    kinds.do("DROP TABLE k_all", "DROP STREAM k_sent")
-    assert len(kinds.records("kinds")) == len(page) + 2
-    kinds.do(
-        "CREATE STREAM k_sent (id INT)"
-        " WITH (topic = 'kinds', format = 'avro', record = 'shop.Sent')",
-        "CREATE TABLE k_all AS SELECT id, count(*) AS n FROM k_sent GROUP BY id",
-    )
-    kinds.wait_for_rows("SELECT * FROM k_all ORDER BY id", [[1, 1], [2, 1]])
