@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from compare import Compared, troubles, wait_for
-from mainstem.client import Client
 from mainstem.cli.pipeline import wait_for_flows
+from mainstem.client import Client
 from mainstem.errors import MainstemError
 from play import EXAMPLES, case, names, play
 from stage import apply, say, stack

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mainstem.client import Client
 from mainstem.cli.pipeline import changed_flows, definition_files
+from mainstem.client import Client
 from mainstem.config import load_project
 from mainstem.local.run_file import RunInfo, running
 from mainstem.local.stack import Stack

@@ -21,8 +21,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
-from mainstem.client import Client
 from mainstem.cli.stack import psql_command
+from mainstem.client import Client
 from mainstem.errors import MainstemError
 
 HERE = Path(__file__).parent
