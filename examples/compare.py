@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mainstem.cli.client import Client
+from mainstem.client import Client
 from play import Answer, Row
 from stage import say
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mainstem.cli.client import Client
+from mainstem.client import Client
 
 EXAMPLES = Path(__file__).parent
 _BATCH = 500

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from compare import Compared, troubles, wait_for
-from mainstem.cli.client import Client
+from mainstem.client import Client
 from mainstem.cli.pipeline import wait_for_flows
 from mainstem.errors import MainstemError
 from play import EXAMPLES, case, names, play

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mainstem.cli.client import Client
+from mainstem.client import Client
 from mainstem.cli.pipeline import changed_flows, definition_files
 from mainstem.config import load_project
 from mainstem.local.run_file import RunInfo, running

@@ -21,7 +21,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
-from mainstem.cli.client import Client
+from mainstem.client import Client
 from mainstem.cli.stack import psql_command
 from mainstem.errors import MainstemError
 

@@ -44,7 +44,7 @@ def from_sql(
 ) -> None:
     """Print the schema of the records that a definition writes.
 
-    It is the one that the definition registers when it writes its first record; --type gives it in
+    It is the one that the definition registers when it is applied; --type gives it in
     another type than that of the definition's format, which is JSON Schema for those without one.
     An object that is running also tells the columns of its query, and keeps the numbers that the
     fields of a registered Protobuf schema have.

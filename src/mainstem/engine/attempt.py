@@ -12,8 +12,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 def attempt(column: SparkColumn) -> SparkColumn:
     """The same expression, with NULL for each row that makes it fail.
 
-    Spark has this for some of its functions only (`try_cast`, `try_add`). To ask a parser to fail
-    and to catch it here is also much cheaper than to ask it for what was wrong.
+    Spark has this for some of its functions only (`try_cast`, `try_add`).
     """
     jvm: Any = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]
     made = jvm.org.apache.spark.sql.classic.ExpressionUtils
