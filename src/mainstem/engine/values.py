@@ -46,7 +46,7 @@ _NOT_UTF8 = f"NOT is_valid_utf8({_TEXT})"
 _MORE_THAN_ONE = (
     # by far the cheapest search in Spark is that for a string in a string
     "contains(CAST(substring(value, 1, octet_length(value) - 1) AS STRING), '}')"
-    rf" AND {_TEXT} RLIKE r'\}}\s*[^\s,}}\]]'"
+    rf" AND {_TEXT} RLIKE r'\}}\s*(?:[^\s,}}\]]|,\s*[^\s\"])'"
     f" AND NOT json_array_length(concat('[', {_TEXT}, ']')) <=> 1"
 )
 """Spark reads the first JSON value and forgets what follows. Only the third test is sure; the
