@@ -22,7 +22,6 @@ PIPELINE = """
 CREATE STREAM numbers (k STRING, seq BIGINT, id STRING)
   WITH (key = 'k', event_time = 'timestamp_seconds(1767225600 + seq)', watermark = '12 hours');
 CREATE STREAM copied AS SELECT k, seq, id FROM numbers;
-CREATE STREAM beside AS SELECT k, seq, id FROM numbers WHERE k IS NOT NULL;
 CREATE TABLE totals AS
   SELECT k, count(*) AS n, sum(seq) AS total, max(seq) AS last FROM numbers GROUP BY k;
 CREATE TABLE summary AS
@@ -75,7 +74,7 @@ CREATE STREAM joined AS
 COPIED, TOTALS, JOINED, SUMMARY = "copied.1", "totals.1", "joined.1", "summary.1"
 COUNTED, MINUTES, PAIRED = "counted.1", "minutes.1", "paired.1"
 FLOWS: tuple[str, ...] = (COPIED, TOTALS)
-READS = {"copied": "numbers", "beside": "numbers", "totals": "numbers", "summary": "totals"}
+READS = {"copied": "numbers", "totals": "numbers", "summary": "totals"}
 if FULL:
     FLOWS = (*FLOWS, JOINED, COUNTED, MINUTES, PAIRED)
     READS |= dict.fromkeys(("joined", "counted", "minutes", "paired"), "numbers")

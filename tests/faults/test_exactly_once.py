@@ -80,7 +80,6 @@ class World:
     chance: random.Random
     numbers: CommittedTopic[Numbered]
     copied: CommittedTopic[Numbered]
-    beside: CommittedTopic[Numbered]
     joined: CommittedTopic[Numbered]
     counted: CommittedTopic[Numbered]
     paired: CommittedTopic[Numbered]
@@ -166,7 +165,6 @@ def world(
             random.Random(seed),
             CommittedTopic(connection, "numbers", numbered),
             CommittedTopic(connection, "copied", numbered),
-            CommittedTopic(connection, "beside", numbered),
             CommittedTopic(connection, "joined", numbered),
             CommittedTopic(connection, "counted", numbered),
             CommittedTopic(connection, "paired", numbered),
@@ -201,8 +199,7 @@ def check(world: World, scenario: str) -> None:
     totals = totals_of(source)
     summary = summary_of(totals)
     problems = check_input(sent, source)
-    for copy in (world.copied, world.beside):
-        problems += check_copy(sent, source, copy.look())
+    problems += check_copy(sent, source, world.copied.look())
     for name, key, topic, expected in (
         ("totals", "k", world.totals, totals),
         ("summary", "digit", world.summary, summary),
@@ -337,7 +334,7 @@ def test_a_flow_is_stopped_within_its_batches(world: World) -> None:
     with world.load.running():
         for _ in range(4 if FULL else 2):
             begun = log.begun()
-            world.load.burst(3 * SMALL_BATCH)
+            world.load.burst(2 * SMALL_BATCH)
             eventually(lambda begun=begun: log.begun() > begun, every=0.01)
             world.a_moment(0.8)
             world.client.sql("PAUSE copied")
