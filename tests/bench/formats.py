@@ -20,7 +20,7 @@ import fastavro
 from cpu import cpu_seconds
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
-from throughput import BATCH, Bench, Result, fill
+from throughput import BATCH, EVENTS, Bench, Result, fill
 
 from mainstem.definitions.model import Definition
 from mainstem.engine.compile import flow_session
@@ -31,7 +31,6 @@ from mainstem.schemas import wire
 from mainstem.schemas.model import Schema, SchemaType
 from mainstem.testing.registry import MemoryRegistry
 
-EVENTS = 600_000
 ROUNDS = 3
 _COLUMNS = "(user_id STRING, page STRING, country STRING, n BIGINT, at TIMESTAMP)"
 INPUTS = f"""
