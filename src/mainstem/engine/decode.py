@@ -249,8 +249,7 @@ def read_dropped(
 
     Both positions name all partitions of the same topics.
     """
-    texts = (_offsets_text(at) for at in (start, end))
-    raw = _load_range(spark, _named(definition, end), connection, (), *texts)
+    raw = read_records(spark, definition, connection, start, end)
     bad = bad_records(raw, definition, formats).filter(is_dropped(definition, F.col("broken")))
     rules = bad.select(F.explode("broken").alias("rule"))
     return rules.groupBy("rule").agg(F.count("*").alias("records"))
