@@ -198,13 +198,14 @@ class Keeper:
         rows = read_bad(*parts, named=part.named).toLocalIterator()
         bad = self._bad(rows, stream, broken)
         counts = self._counts.get(part)
+        kept = 0
         producer = TransactionalProducer(self._connection, part.group)
         try:
             with producer.transaction() as transaction:
                 # one transaction for the whole range: the position moves only when all are kept
                 for chunk in _chunks(bad):
                     transaction.send(QUARANTINE_TOPIC, chunk)
-                    self._kept[stream.name] = self._kept.get(stream.name, 0) + len(chunk)
+                    kept += len(chunk)
                 transaction.offsets(part.group, end)
                 if counts is not None and broken:
                     # at the end: who follows the topic waits for transactions that write to it
@@ -212,6 +213,8 @@ class Keeper:
                     transaction.send(QUARANTINE_COUNTS_TOPIC, [counted(stream.name, counts)])
         finally:
             producer.close()
+        # only now: before the commit nobody can read them, and a range that failed is read again
+        self._kept[stream.name] = self._kept.get(stream.name, 0) + kept
         if counts is not None:
             self._counts[part] = counts
 
