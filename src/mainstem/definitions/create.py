@@ -110,7 +110,7 @@ def _follows(kind: Kind, options: dict[str, Option]) -> bool:
 
 def read_kind(cursor: Cursor) -> Kind:
     """STREAM or TABLE at the cursor."""
-    for kind in Kind:
+    for kind in (Kind.STREAM, Kind.TABLE):
         if cursor.accept(kind.upper()):
             return kind
     if cursor.current.upper in _OTHER_OBJECTS:

@@ -14,10 +14,12 @@ from mainstem.vocabulary import Column, SourceLocation
 
 
 class Kind(StrEnum):
-    """What a definition makes: an append-only stream or a table with a primary key."""
+    """What a definition makes: an append-only stream, a table with a primary key, or a source."""
 
     STREAM = "stream"
     TABLE = "table"
+    SOURCE = "source"
+    """A system outside that streams and tables come from; it has neither columns nor a topic."""
 
 
 class Lane(StrEnum):
@@ -40,6 +42,8 @@ class Format(StrEnum):
     CSV = "csv"
     RAW = "raw"
     """The value is the only column, a text or bytes."""
+    DEBEZIUM = "debezium"
+    """A change of a row as Debezium writes it, with its own schema. Nobody writes that down."""
 
     @property
     def registered(self) -> bool:
@@ -212,6 +216,15 @@ class Query:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A system outside: the connector that talks to it, and what it is told."""
+
+    connector: str
+    options: tuple[tuple[str, str], ...]
+    """As written, in that order; secrets are references."""
+
+
 class OnViolation(StrEnum):
     """What becomes of a record that breaks a rule."""
 
@@ -253,7 +266,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A stream or a table, declared (with columns) or derived (with a query)."""
+    """A stream or a table, declared (with columns) or derived (with a query); or a source."""
 
     name: str
     kind: Kind
@@ -313,6 +326,13 @@ class Definition:
     """The Python function that is called for the rows of the query."""
     sink: FunctionDefinition | None = None
     """The Python function that is called with the rows of each micro-batch."""
+    target: Connection | None = None
+    """Where the rows of the query are written to; the topic has a receipt for each batch."""
+    captures: Connection | None = None
+    """Of a source: where its streams and tables come from."""
+    source: str | None = None
+    """The source that this object came with, and goes with. If there is a query, the object is the
+    table of the rows as they are now, by the changes that the query reads."""
     rules: tuple[Rule, ...] = ()
     """Of a declared object: what its records have to keep to."""
     pii: tuple[str, ...] = ()

@@ -1,0 +1,36 @@
+"""What a source looks like from inside: the tables that it captures, and who can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mainstem.vocabulary import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """One table of a source."""
+
+    table: str
+    """As the source names it: `public.orders`."""
+    topic: str
+    """Where its changes are written to."""
+    columns: tuple[Column, ...]
+    """In the table's order."""
+    key: tuple[str, ...]
+    """Its primary key; a table without one is refused."""
+
+
+class Capture(Protocol):
+    """Looks into a system that changes are captured from."""
+
+    def look(self, name: str, options: Mapping[str, Any]) -> tuple[Captured, ...]:
+        """The tables that the source of that name captures, with what is needed for it checked.
+
+        Called while a plan is made, in the gateway, from any thread. Options are those of the
+        connector's description, with secrets filled in. Errors have no place: the caller knows it.
+        CONNECTOR_UNREACHABLE means that the system does not answer, and nothing is known of it.
+        """
+        ...
