@@ -13,14 +13,14 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from mainstem.local.private_files import write_private
 
 _WANTED = "wanted.json"
 _WORKER = "worker.json"
 
-WorkerState = Literal["off", "fetching", "starting", "ready", "failed"]
+WorkerState = Literal["off", "fetching", "starting", "ready", "failed", "elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,58 @@ class WorkerWord:
     state: WorkerState = "off"
     problem: str | None = None
     """Why it could not be started, until it could."""
+
+
+class Worker(Protocol):
+    """Who runs Kafka Connect: the stack, which is asked for it, or somebody elsewhere."""
+
+    def wanted(self) -> frozenset[str]:
+        """The plugins that it was asked for last."""
+
+    def want(self, plugins: Iterable[str]) -> None:
+        """Ask for a worker with these plugins; with none, for no worker."""
+
+    def word(self) -> WorkerWord:
+        """What has become of it."""
+
+
+class LocalWorker:
+    """The stack's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def wanted(self) -> frozenset[str]:
+        """What stands in the file, which an earlier gateway may have written."""
+        return wanted_plugins(self._folder)
+
+    def want(self, plugins: Iterable[str]) -> None:
+        """Writes it there."""
+        want_plugins(self._folder, plugins)
+
+    def word(self) -> WorkerWord:
+        """What the stack has written."""
+        return worker_word(self._folder)
+
+
+class WorkerElsewhere:
+    """A cluster by address: it has what plugins it has, and runs in any case."""
+
+    def __init__(self) -> None:
+        # an earlier gateway may have left connectors there: it has to be looked
+        self._wanted = frozenset(("any",))
+
+    def wanted(self) -> frozenset[str]:
+        """What was asked for, of nobody."""
+        return self._wanted
+
+    def want(self, plugins: Iterable[str]) -> None:
+        """Notes it."""
+        self._wanted = frozenset(plugins)
+
+    def word(self) -> WorkerWord:
+        """Always the same."""
+        return WorkerWord("elsewhere")
 
 
 def wanted_plugins(folder: Path) -> frozenset[str]:
