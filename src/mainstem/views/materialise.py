@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 import psycopg
 
 from mainstem.catalog.entry import Catalog, Entry
+from mainstem.connect.postgres_types import postgres_type
 from mainstem.crash import crash_point
 from mainstem.definitions.model import Kind
 from mainstem.errors import MainstemError
@@ -42,7 +43,6 @@ from mainstem.views.observe import Observer, TopicEnds, ViewProgress
 from mainstem.views.quarantine import ViewQuarantine
 from mainstem.views.store import StoredView, ViewStore, connect, reader_role
 from mainstem.views.times import iso_utc
-from mainstem.views.types import postgres_type
 from mainstem.vocabulary import Column, Offsets, Record
 
 _LOG = logging.getLogger(__name__)
