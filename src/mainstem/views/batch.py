@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import psycopg
 from psycopg import errors as pg
 
-from mainstem.connect.postgres_types import postgres_type
 from mainstem.definitions.model import Definition, Format
 from mainstem.schemas.codec import Codec, NotDecoded
+from mainstem.schemas.postgres_types import postgres_type
 from mainstem.views.rows import (
     key_object,
     literal,

@@ -16,9 +16,9 @@ from typing import Any
 
 import psycopg
 
-from mainstem.connect.postgres_types import spark_type
 from mainstem.definitions.model import Definition, Kind, Select
 from mainstem.definitions.to_postgres import RECORDS, push_condition
+from mainstem.schemas.postgres_types import spark_type
 from mainstem.views.readers import AsyncConnection, Readers
 from mainstem.views.rows import (
     quoted,

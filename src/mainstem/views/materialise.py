@@ -30,7 +30,6 @@ from dataclasses import dataclass, field
 import psycopg
 
 from mainstem.catalog.entry import Catalog, Entry
-from mainstem.connect.postgres_types import postgres_type
 from mainstem.crash import crash_point
 from mainstem.definitions.model import Kind
 from mainstem.errors import MainstemError
@@ -38,6 +37,7 @@ from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import Reader
 from mainstem.schemas.codec import Codec
+from mainstem.schemas.postgres_types import postgres_type
 from mainstem.views.batch import DATA_ERRORS, Rejected, ViewWriter
 from mainstem.views.observe import Observer, TopicEnds, ViewProgress
 from mainstem.views.quarantine import ViewQuarantine

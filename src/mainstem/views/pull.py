@@ -15,9 +15,9 @@ from typing import Any
 
 import psycopg
 
-from mainstem.connect.postgres_types import postgres_type, spark_type
 from mainstem.definitions.model import Definition
 from mainstem.errors import MainstemError, did_you_mean
+from mainstem.schemas.postgres_types import postgres_type, spark_type
 from mainstem.views.observe import lag
 from mainstem.views.readers import Readers
 from mainstem.views.rows import literal, quoted, table

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mainstem.connect.postgres_types import postgres_type
 from mainstem.definitions.model import Definition
+from mainstem.schemas.postgres_types import postgres_type
 from mainstem.vocabulary import Column
 
 _TIMES = ("date", "timestamp", "timestamptz")

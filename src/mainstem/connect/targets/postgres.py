@@ -38,12 +38,11 @@ from mainstem.connect.targets.postgres_table import (
 from mainstem.connect.targets.target import (
     GONE,
     OFFSET,
-    PARTITION,
-    TOPIC,
     Form,
     Part,
     Poison,
     Shape,
+    by_partition,
     poison_at,
     refused,
     unreachable,
@@ -149,12 +148,7 @@ class PostgresTarget:
         """The rows that are not in the table yet, and of the others those that it did not take."""
         told: list[Poison] = []
         parts = []
-        pairs = rows.select([TOPIC, PARTITION]).group_by([TOPIC, PARTITION]).aggregate([])
-        for pair in pairs.to_pylist():
-            topic, partition = pair[TOPIC], pair[PARTITION]
-            mine = rows.filter(
-                pc.and_(pc.equal(rows[TOPIC], topic), pc.equal(rows[PARTITION], partition))
-            )
+        for topic, partition, mine in by_partition(rows):
             guard = self._guard(topic, partition)
             offsets = mine[OFFSET]
             last = pc.max(offsets).as_py()

@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg
 
-from mainstem.connect.postgres_types import postgres_type
 from mainstem.connect.targets.target import Shape, mismatch, refused
+from mainstem.schemas.postgres_types import postgres_type
 
 GUARD = "_mainstem_sinks"
 """Beside the tables: which records are in them."""

@@ -11,13 +11,14 @@ open_target(options, shape)   the target, for one task of one batch
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from typing import Any, Protocol, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mainstem.definitions.model import Definition, Kind
 from mainstem.errors import MainstemError, did_you_mean
@@ -191,6 +192,17 @@ def _check_key(key: tuple[str, ...], source: Definition) -> None:
             advice=f"Read a stream of them that has the key: CREATE STREAM ... WITH (key = "
             f"'{written}') AS ...",
         )
+
+
+def by_partition(rows: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
+    """The rows of each topic and partition."""
+    pairs = rows.select([TOPIC, PARTITION]).group_by([TOPIC, PARTITION]).aggregate([])
+    if pairs.num_rows == 1:
+        yield rows[TOPIC][0].as_py(), rows[PARTITION][0].as_py(), rows
+        return
+    for topic, partition in zip(*(column.to_pylist() for column in pairs.columns), strict=True):
+        same = pc.and_(pc.equal(rows[TOPIC], topic), pc.equal(rows[PARTITION], partition))
+        yield topic, partition, rows.filter(same)
 
 
 def poison_at(rows: pa.Table, index: int, cause: str) -> Poison:
