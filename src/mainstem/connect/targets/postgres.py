@@ -116,10 +116,10 @@ class PostgresTarget:
         assert self._connection is not None
         with _told(self._options):
             rows, told = self._new(rows)
-            poison = [*told, *self._by_halves(self._connection, rows)]
-        for one in poison:
+            new = self._by_halves(self._connection, rows)
+        for one in new:
             self._guards[one.topic, one.partition].poison.append(one)
-        return poison
+        return [*told, *new]
 
     def finish(self) -> Sequence[Poison]:
         """Moves the offsets, and commits."""
@@ -151,7 +151,6 @@ class PostgresTarget:
         for topic, partition, mine in by_partition(rows):
             guard = self._guard(topic, partition)
             offsets = mine[OFFSET]
-            last = pc.max(offsets).as_py()
             if pc.min(offsets).as_py() < guard.floor:
                 seen = set(offsets.to_pylist())
                 told += [
@@ -159,9 +158,8 @@ class PostgresTarget:
                     for offset, cause in guard.refused
                     if offset in seen
                 ]
-                mine = mine.filter(pc.greater_equal(offsets, guard.floor))
-            guard.next = max(guard.next, last + 1)
-            parts.append(mine)
+            guard.next = max(guard.next, pc.max(offsets).as_py() + 1)
+            parts.append(mine.filter(pc.greater_equal(offsets, guard.floor)))
         return pa.concat_tables(parts), told
 
     def _guard(self, topic: str, partition: int) -> _Guard:
