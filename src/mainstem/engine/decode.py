@@ -294,8 +294,14 @@ def read_changes(
 
 def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
     """What records of a table's topic, in Kafka's columns, say of its rows (`read_changes`)."""
+    return _changes(raw, definition, formats.of_records(raw, definition))
+
+
+def _changes(
+    raw: DataFrame, definition: Definition, versions: Versions, more: Sequence[str] = ()
+) -> DataFrame:
+    """The same with `more` of Kafka's columns, each under its name with `_` before it."""
     key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
-    versions = formats.of_records(raw, definition)
     told = definition.keys is not None
     parsed = with_keys(raw, definition, versions).select(
         row_of(definition, versions),
@@ -304,6 +310,7 @@ def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> Data
         "value",
         "partition",
         "offset",
+        *more,
         *([CORRUPT_KEY] if told else ()),
     )
     parsed = parsed.filter(corrupt_of(definition, versions).isNull())
@@ -329,8 +336,27 @@ def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> Data
         F.col("value").isNull().alias("_gone"),
         F.col("partition").alias("_partition"),
         F.col("offset").alias("_offset"),
+        *(F.col(name).alias(f"_{name}") for name in more),
     )
     return changes.select("*", row_id(definition).alias("_id"))
+
+
+def read_change_stream(spark: SparkSession, definition: Definition, intake: Intake) -> DataFrame:
+    """A table's topic as a stream of what happened to its rows.
+
+    The columns of `read_changes`, and `_topic` and `_timestamp`.
+    """
+    assert intake.formats is not None
+    options = _kafka_options(_where(definition), intake.connection, ())
+    options["startingOffsets"] = _starting(definition, intake.start)
+    if intake.max_records is not None:
+        options["maxOffsetsPerTrigger"] = str(intake.max_records)
+    raw = spark.readStream.format("kafka").options(**options).load()
+    none_bad = F.count(F.lit(None).cast("string")).alias("bad")  # who serves the table tells
+    newest = F.unix_millis(F.max("timestamp")).alias("newest")
+    raw = raw.observe(intake_of(definition), none_bad, newest)
+    versions = intake.formats.of_stream(definition)
+    return _changes(raw, definition, versions, ("topic", "timestamp"))
 
 
 def row_schema(definition: Definition) -> StructType:

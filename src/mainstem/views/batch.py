@@ -18,6 +18,7 @@ from psycopg import errors as pg
 
 from mainstem.definitions.model import Definition, Format
 from mainstem.schemas.codec import Codec, NotDecoded
+from mainstem.schemas.postgres_types import postgres_type
 from mainstem.views.rows import (
     key_object,
     literal,
@@ -29,7 +30,6 @@ from mainstem.views.rows import (
     value_object,
 )
 from mainstem.views.store import Connection
-from mainstem.views.types import postgres_type
 from mainstem.vocabulary import Record
 
 DATA_ERRORS = (psycopg.DataError, psycopg.IntegrityError, pg.ProgramLimitExceeded)

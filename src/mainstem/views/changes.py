@@ -18,6 +18,7 @@ import psycopg
 
 from mainstem.definitions.model import Definition, Kind, Select
 from mainstem.definitions.to_postgres import RECORDS, push_condition
+from mainstem.schemas.postgres_types import spark_type
 from mainstem.views.readers import AsyncConnection, Readers
 from mainstem.views.rows import (
     quoted,
@@ -26,7 +27,6 @@ from mainstem.views.rows import (
     typed_columns,
     value_object,
 )
-from mainstem.views.types import spark_type
 from mainstem.views.values import json_names, json_object
 from mainstem.vocabulary import Column, Record
 
