@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from starlette.requests import Request
 
 from mainstem.catalog.entry import Catalog
 from mainstem.config import Settings
+from mainstem.connect.captures import capture_of
+from mainstem.connect.planned import PlannedConnectors
+from mainstem.connect.secrets import Secrets
+from mainstem.connect.targets.target import check_target
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
@@ -59,6 +65,8 @@ class GatewaySetup:
     """Where the gateway finds the others."""
 
     settings: Settings
+    folder: Path
+    """The project's: files that secrets are in are below it."""
     connection: Connection
     postgres_url: str
     postgres_reader_url: str
@@ -126,6 +134,7 @@ class Services:
             lambda name: self.catalog().get(name),
             self.codec,
         )
+        self.secrets = Secrets(setup.folder, os.environ)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
@@ -134,6 +143,7 @@ class Services:
             self.engine,
             LogFactsReader(self.admin),
             DefinedSchemas(source),
+            PlannedConnectors(self.secrets, capture_of, check_target),
             target=f"{settings.name} ({setup.connection.servers})",
         )
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
