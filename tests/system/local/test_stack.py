@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -27,6 +26,7 @@ from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing, Producer
+from mainstem.testing.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 PARTS = ("broker", "postgres")
@@ -47,13 +47,6 @@ def project(tmp_path: Path) -> Iterator[Project]:
     project = load_project(tmp_path)
     yield project
     remove_data(project.state_folder)
-
-
-def eventually(condition: Callable[[], object], seconds: float = 40) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.1)
 
 
 def psql(stack: Stack, role: str, sql: str) -> str:
