@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,7 +164,7 @@ class Services:
             admin=self.admin,
             pull=self.pull,
             statuses=lambda: flow_statuses(self),
-            broken=self.quarantine.broken,
+            broken=self.broken,
             max_rows=query.max_rows,
             timeout_seconds=query.timeout_seconds,
         )
@@ -253,6 +254,10 @@ class Services:
     def statuses(self) -> dict[str, dict[str, Any]]:
         """The status topic: the latest word of each flow, and of the engine."""
         return self._statuses.items()
+
+    def broken(self, name: str) -> Mapping[str, int]:
+        """By rule, how many records have broken it; those of a table are counted by its view."""
+        return self.materialiser.broken(name) or self.quarantine.broken(name)
 
     async def health(self) -> dict[str, dict[str, Any]]:
         """What the gateway needs, and whether it is there."""
