@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from starlette.requests import Request
 
 from mainstem.catalog.entry import Catalog
 from mainstem.config import Settings
+from mainstem.connect.secrets import Secrets
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
+from mainstem.gateway.connectors import Connectors, ConnectPlace, LogTopics
 from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.metrics import Metrics
@@ -62,6 +66,10 @@ class GatewaySetup:
     connection: Connection
     postgres_url: str
     postgres_reader_url: str
+    project: Path = Path()
+    """Folder of the project, which secrets in files are relative to."""
+    connect: ConnectPlace | None = None
+    """None: there is no Kafka Connect."""
 
 
 class _Part(Protocol):
@@ -136,12 +144,21 @@ class Services:
             DefinedSchemas(source),
             target=f"{settings.name} ({setup.connection.servers})",
         )
+        self._secrets = Secrets(setup.project, os.environ)
+        self.connectors = Connectors(
+            settings.name,
+            self.catalog,
+            setup.connect,
+            LogTopics(self.admin, replicas),
+            self._secrets,
+        )
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
         self.metrics = Metrics(
             lambda: flow_statuses(self),
             self.materialiser.progress,
             lambda: self.quarantine.status()["objects"],
             lambda: rule_statuses(self),
+            self.connectors.all,
         )
         self.statements = Statements(
             catalog=self.catalog,
@@ -183,6 +200,7 @@ class Services:
         if self._starter.is_alive():
             self._starter.join()
         self._schema_follower.close()
+        self.connectors.close()
         self.materialiser.stop()
         for part in (self._quarantined, self._caller, self._statuses, self._store, self.writer):
             part.close()
@@ -215,6 +233,7 @@ class Services:
         self._refresh()
         self.materialiser.start()
         self._schema_follower.start()
+        self.connectors.start()
         _LOG.info("catalog read at revision %d", self.catalog().revision)
 
     def _start(self, part: _Part) -> None:
