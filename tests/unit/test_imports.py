@@ -21,10 +21,12 @@ ORDER = [
     "cli",
 ]  # fmt: skip
 # beside the order: what they may import, apart from the modules at the top
-BESIDE = {"local": {"log"}, "testing": {*ORDER, "local"}}
+BESIDE = {"local": {"log", "connect"}, "testing": {*ORDER, "local"}}
 # what more a package or a module may import
 ALSO = {
     "cli": {"local", "testing"},
+    "connect.local_worker": {"local.private_files"},
+    "connect.kept_secrets": {"local.private_files"},
     "engine.__main__": {"local.endpoints"},
     "engine.class_archive": {"local"},  # a program of its own
     "gateway.__main__": {"local.endpoints"},

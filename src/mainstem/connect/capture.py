@@ -21,6 +21,8 @@ class Captured:
     """In the table's order."""
     key: tuple[str, ...]
     """Its primary key; a table without one is refused."""
+    whole: bool = False
+    """True when a change tells the whole row that was before it, and not only its key."""
 
 
 class Capture(Protocol):

@@ -48,10 +48,12 @@ def main() -> int:
     try:
         if len(sys.argv) != 2:
             raise MainstemError("NOT_A_PROJECT", folder=" ".join(sys.argv[1:]) or "(none given)")
-        settings = load_project(Path(sys.argv[1])).settings
+        project = load_project(Path(sys.argv[1]))
+        settings = project.settings
         endpoints = Endpoints.from_environment()
         setup = GatewaySetup(
             settings=settings,
+            folder=project.folder,
             connection=Connection.from_settings(settings.kafka, endpoints.bootstrap_servers),
             postgres_url=endpoints.postgres_url.get_secret_value(),
             postgres_reader_url=endpoints.postgres_reader_url.get_secret_value(),

@@ -133,12 +133,13 @@ class Stub:
         self.connection = Connection("127.0.0.1:20092", {"sasl.password": "geheim"})
         self.admin = Admin()
         self.quarantine = Quarantine()
+        self.broken = self.quarantine.broken
         self.entries: Catalog | None = Catalog({e.name.lower(): e for e in ENTRIES}, 5)
         progress = ViewProgress("users", "users", {0: 1}, {0: 4}, 3, 0, None)
         self.metrics = Metrics(
             lambda: {"home": {"state": "running", "lag_records": 7, "rows_in_total": 9}},
             lambda: [progress],
-            rules=lambda: all_rules(self.catalog(), self.quarantine.broken),
+            rules=lambda: all_rules(self.catalog(), self.broken),
         )
         nothing = cast(Any, None)
         self.engine = cast(Any, Engine())
@@ -152,7 +153,7 @@ class Stub:
             admin=cast(Any, self.admin),
             pull=cast(Any, self.pull),
             statuses=lambda: {"home": {"state": "running", "lag_records": 7}},
-            broken=self.quarantine.broken,
+            broken=self.broken,
             max_rows=10,
             timeout_seconds=1.0,
         )
