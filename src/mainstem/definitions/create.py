@@ -18,8 +18,9 @@ from mainstem.definitions.options import Option, read_options, settings
 from mainstem.definitions.patterns import BadPatternError, TopicPattern, parse_pattern
 from mainstem.definitions.query import read_query
 from mainstem.definitions.rules import at_rule, read_column_rule, read_rule
+from mainstem.definitions.table_conditions import check_table_rules
 from mainstem.definitions.types import read_type
-from mainstem.errors import MainstemError, did_you_mean
+from mainstem.errors import did_you_mean
 from mainstem.vocabulary import Column
 
 _OTHER_OBJECTS = words(
@@ -269,15 +270,6 @@ def _declared(
         return Definition(**common, key=tuple(column for column, _ in key), follows=True)
     known = {column.name.lower(): column for column in columns}
     names = [column.name for column in columns]
-    if common["kind"] is Kind.TABLE and common.get("rules"):
-        raise MainstemError(
-            "NOT_SUPPORTED",
-            location=common["rules"][0].location,
-            what="a rule",
-            where="a table",
-            advice="Declare a stream with the rule, and make the table of it: "
-            "CREATE TABLE ... WITH (key = '...') AS SELECT * FROM the stream.",
-        )
     if common["kind"] is Kind.TABLE and not key:
         raise source.error(
             "MISSING_PRIMARY_KEY",
@@ -313,4 +305,6 @@ def _declared(
         **common, columns=columns, key=tuple(known[column.lower()].name for column, _ in key)
     )
     check_format(definition)
+    if definition.kind is Kind.TABLE:
+        check_table_rules(definition)
     return definition

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType, StructField, StructType
 
 from mainstem.definitions.late import RECORD
-from mainstem.definitions.model import Definition, OnViolation
+from mainstem.definitions.model import Definition, Kind, OnViolation
 from mainstem.definitions.state import event_time_of
 from mainstem.engine.encode import row_id
 from mainstem.engine.few_rows import as_rows, few_records
@@ -285,8 +285,9 @@ def read_changes(
     """What happened to a table's rows between two positions.
 
     The table's columns, and `_id` (the row's key as text), `_gone` (True for a delete),
-    `_partition` and `_offset`. Bad records are left out: who serves the table tells of them. A
-    record of a declared table may leave the key's columns to the record's key, as views allow.
+    `_partition` and `_offset`. Bad records, and those that break a rule, are left out: who serves
+    the table tells of them. A record of a declared table may leave the key's columns to the
+    record's key, as views allow.
     """
     raw = read_raw(spark, definition.topic, connection, start, end)
     return changes_in(raw, definition, formats)
@@ -338,6 +339,11 @@ def _changes(
         F.col("offset").alias("_offset"),
         *(F.col(name).alias(f"_{name}") for name in more),
     )
+    if definition.rules:
+        topic = F.lit(definition.topic).alias("topic")
+        at = (F.col(f"_{part}").alias(part) for part in ("partition", "offset"))
+        refused = refusal(definition, F.struct(topic, *at))
+        changes = changes.filter(F.col("_gone") | refused.isNull())
     return changes.select("*", row_id(definition).alias("_id"))
 
 
@@ -517,8 +523,10 @@ def _parse(
         wrong = F.col(_MISTAKEN)
     refused = F.coalesce(corrupt, wrong)
     if whole:
-        names = broken(definition)
-        rows = rows.select("*", F.when(refused.isNull(), names).alias(_BROKEN))
+        judged = refused.isNull()
+        if definition.kind is Kind.TABLE:  # no rule is about a deletion
+            judged &= F.col(RECORD).getField("value").isNotNull()
+        rows = rows.select("*", F.when(judged, broken(definition)).alias(_BROKEN))
         refused = F.coalesce(refused, F.when(F.col(_BROKEN).isNotNull(), F.lit("")))
     elif definition.rules:
         place = F.col(_PLACE) if stops else None

@@ -9,18 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from starlette.requests import Request
 
 from mainstem.catalog.entry import Catalog
 from mainstem.config import Settings
+from mainstem.connect.captures import capture_of
+from mainstem.connect.planned import PlannedConnectors
+from mainstem.connect.secrets import Secrets
+from mainstem.connect.targets.target import check_target
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
+from mainstem.gateway.connectors import Connectors, ConnectPlace, LogTopics
 from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.metrics import Metrics
@@ -62,6 +70,10 @@ class GatewaySetup:
     connection: Connection
     postgres_url: str
     postgres_reader_url: str
+    project: Path = Path()
+    """Folder of the project, which secrets in files are relative to."""
+    connect: ConnectPlace | None = None
+    """None: there is no Kafka Connect."""
 
 
 class _Part(Protocol):
@@ -126,6 +138,7 @@ class Services:
             lambda name: self.catalog().get(name),
             self.codec,
         )
+        secrets = Secrets(setup.project, os.environ)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
@@ -134,7 +147,15 @@ class Services:
             self.engine,
             LogFactsReader(self.admin),
             DefinedSchemas(source),
+            PlannedConnectors(secrets, capture_of, check_target),
             target=f"{settings.name} ({setup.connection.servers})",
+        )
+        self.connectors = Connectors(
+            settings.name,
+            self.catalog,
+            setup.connect,
+            LogTopics(self.admin, replicas),
+            secrets,
         )
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
         self.metrics = Metrics(
@@ -142,6 +163,7 @@ class Services:
             self.materialiser.progress,
             lambda: self.quarantine.status()["objects"],
             lambda: rule_statuses(self),
+            self.connectors.all,
         )
         self.statements = Statements(
             catalog=self.catalog,
@@ -153,7 +175,7 @@ class Services:
             admin=self.admin,
             pull=self.pull,
             statuses=lambda: flow_statuses(self),
-            broken=self.quarantine.broken,
+            broken=self.broken,
             max_rows=query.max_rows,
             timeout_seconds=query.timeout_seconds,
         )
@@ -183,6 +205,7 @@ class Services:
         if self._starter.is_alive():
             self._starter.join()
         self._schema_follower.close()
+        self.connectors.close()
         self.materialiser.stop()
         for part in (self._quarantined, self._caller, self._statuses, self._store, self.writer):
             part.close()
@@ -215,6 +238,7 @@ class Services:
         self._refresh()
         self.materialiser.start()
         self._schema_follower.start()
+        self.connectors.start()
         _LOG.info("catalog read at revision %d", self.catalog().revision)
 
     def _start(self, part: _Part) -> None:
@@ -243,6 +267,10 @@ class Services:
     def statuses(self) -> dict[str, dict[str, Any]]:
         """The status topic: the latest word of each flow, and of the engine."""
         return self._statuses.items()
+
+    def broken(self, name: str) -> Mapping[str, int]:
+        """By rule, how many records have broken it; those of a table are counted by its view."""
+        return self.materialiser.broken(name) or self.quarantine.broken(name)
 
     async def health(self) -> dict[str, dict[str, Any]]:
         """What the gateway needs, and whether it is there."""

@@ -179,7 +179,10 @@ class Statements:
 
     def _insert(self, statement: InsertValues) -> dict[str, Any]:
         entry = self._entry(statement.name, statement.location)
-        check_writable(entry)
+        try:
+            check_writable(entry)
+        except MainstemError as error:
+            raise error.at(statement.location) from None
         known = entry.definition
         for name in statement.columns:
             if known.column(name) is None:
@@ -228,6 +231,7 @@ class Statements:
             case Listing.STREAMS | Listing.TABLES:
                 kind = Kind.STREAM if what is Listing.STREAMS else Kind.TABLE
                 tagged = personal(catalog)
+                listed = [e for e in catalog.of_kind(kind) if not e.definition.is_sink]
                 rows = [
                     [
                         e.name,
@@ -236,10 +240,10 @@ class Statements:
                         ", ".join(e.definition.key),
                         ", ".join(tagged.get(e.name.lower(), ())),
                     ]
-                    for e in catalog.of_kind(kind)
+                    for e in listed
                 ]
                 answer = _rows(("name", "topic", "derived", "key", "pii"), rows)
-                wildcards = [e for e in catalog.of_kind(kind) if e.definition.pattern is not None]
+                wildcards = [e for e in listed if e.definition.pattern is not None]
                 if wildcards:
                     notes = (f"{e.name} {self._matched(e.definition)}" for e in wildcards)
                     answer["note"] = "\n".join(notes)

@@ -36,7 +36,7 @@ def flow_statuses(at: Services) -> dict[str, dict[str, Any]]:
 def rule_statuses(at: Services) -> list[dict[str, Any]]:
     """The rules of all streams, and how often they were broken."""
     try:
-        return all_rules(at.catalog(), at.quarantine.broken)
+        return all_rules(at.catalog(), at.broken)
     except MainstemError:
         return []
 
@@ -61,6 +61,8 @@ async def status_document(at: Services) -> dict[str, Any]:
         "checks": checks,
         "engine": engine_status(at),
         "flows": list(flow_statuses(at).values()),
+        "connectors": at.connectors.all(),
+        "connect": at.connectors.worker(),
         "views": await _views(at, postgres=checks["postgres"]["ok"]),
         "quarantine": at.quarantine.status(),
         "rules": rule_statuses(at),

@@ -24,7 +24,7 @@ At = Annotated[Services, Depends(services)]
 def objects(at: At) -> dict[str, Any]:
     """All streams, tables, sources and sinks, by name."""
     statuses, catalog = flow_statuses(at), at.catalog()
-    tagged, broken = personal(catalog), at.quarantine.broken
+    tagged, broken = personal(catalog), at.broken
     return {
         "revision": catalog.revision,
         "objects": [
@@ -49,7 +49,7 @@ def one(at: At, name: str) -> dict[str, Any]:
         topics = [entry.definition.topic] if pattern is None else at.admin.matching(pattern)
     tagged = personal(catalog).get(entry.name.lower(), {})
     status = flow_statuses(at).get(entry.name)
-    return {**shown(entry, status, tagged, at.quarantine.broken), "topics": topics}
+    return {**shown(entry, status, tagged, at.broken), "topics": topics}
 
 
 @router.delete("/v1/objects/{name}")
