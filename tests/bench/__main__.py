@@ -1,4 +1,6 @@
-"""The benchmark: `make bench`. Prints goals and numbers of one run; asserts nothing.
+"""The benchmark: `make bench`. Prints goals and numbers, each when it is known; asserts nothing.
+
+`python tests/bench throughput filter tumbling` runs one part, and two of its queries.
 
 Machines are shared and noisy, so the main figures are ratios within one run and events per
 CPU-second; quote latencies together with the machine they were measured on.
@@ -13,15 +15,21 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import changing_tables
+import formats
 import httpx2
 import latency
 import lookups
 import small_flows
+import stateful
+import throughput
 from cpu import memory_bytes
-from rich.console import Console
-from rich.table import Table
+from printed import out, print_rows
+from turns import Result
 
 from mainstem.client import Client
 from mainstem.config import Project, load_project
@@ -30,130 +38,124 @@ from mainstem.local.stack import Stack
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
 
-PARTS = (
-    "throughput", "formats", "stateful", "tables", "small", "latency", "lookups", "registry",
-    "memory", "demo",
-)  # fmt: skip
-out = Console(width=120)
+QUERIES = {
+    "throughput": tuple(throughput.QUERIES),
+    "formats": tuple(formats.FORMATS),
+    "tables": changing_tables.FIGURES,
+}
+WITH_STACK = ("small", "latency", "lookups", "registry", "memory")
+PARTS = ("throughput", "formats", "stateful", "tables", *WITH_STACK, "demo")
 
 
 def main() -> None:
     """Runs the chosen parts."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("parts", nargs="*", default=PARTS, choices=[*PARTS, []])
-    chosen = options.parse_args().parts
+    known = [*PARTS, *(query for part in QUERIES.values() for query in part)]
+    options.add_argument(
+        "names", nargs="*", choices=[*known, []], default=[], help="parts, or queries of parts"
+    )
+    chosen = _chosen(set(options.parse_args().names))
     out.print(
         f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}"
     )
     with tempfile.TemporaryDirectory(prefix="mainstem-bench-") as folder:
-        if "throughput" in chosen:
-            _throughput(Path(folder) / "throughput")
-        if "formats" in chosen:
-            _formats(Path(folder) / "formats")
+        for part, run in (("throughput", _throughput), ("formats", _formats), ("tables", _tables)):
+            if part in chosen:
+                run(Path(folder) / part, chosen[part])
         if "stateful" in chosen:
             _stateful(Path(folder) / "stateful")
-        if "tables" in chosen:
-            _tables(Path(folder) / "tables")
-        if {"small", "latency", "lookups", "registry", "memory"} & set(chosen):
+        if chosen.keys() & WITH_STACK:
             _stack(Path(folder) / "stack", chosen)
     if "demo" in chosen:
         _demo()
 
 
-def _throughput(folder: Path) -> None:
-    import throughput
-
-    project = _project(folder)
-    with Stack(project, parts={"broker"}) as stack:
-        artifacts = spark_jars()
-        connection = Connection(stack.endpoints.bootstrap_servers)
-        results = throughput.run(connection, [*artifacts.jars, artifacts.bare_fs], folder)
-    table = Table(
-        "query", "events per CPU-second", "events per second", "of by hand", "of checked", "goal"
-    )
-    by_name = {result.name: result for result in results}
-    for result in results:
-        query = result.name.rpartition(" by ")[0]
-        bases = (by_name[f"{query} by hand"], by_name[f"{query} by hand, checked"])
-        table.add_row(
-            result.name,
-            f"{result.per_cpu_second:,.0f}",
-            f"{result.per_second:,.0f}",
-            *(f"{result.per_cpu_second / base.per_cpu_second:.0%}" for base in bases),
-            "" if result in bases else ">= 90 %",
-        )
-    out.print(table)
+def _chosen(names: set[str]) -> dict[str, list[str]]:
+    """The parts to run, each with its queries: those that are named, or all."""
+    queries = names.difference(PARTS)
+    found = {query for part in names.intersection(QUERIES) for query in QUERIES[part]}
+    alone = queries - found  # these name their part as well
+    return {
+        part: [query for query in QUERIES.get(part, ()) if not queries or query in queries]
+        for part in PARTS
+        if not names or part in names or alone.intersection(QUERIES.get(part, ()))
+    }
 
 
-def _formats(folder: Path) -> None:
-    import formats
+def _throughput(folder: Path, queries: Sequence[str]) -> None:
+    def rows(jars: list[Path], connection: Connection) -> Iterator[list[str]]:
+        for by_hand, checked, flow in throughput.run(connection, jars, folder, queries):
+            for result in (by_hand, checked, flow):
+                goal = ">= 90 %" if result is flow else ""
+                yield [*_rates(result), _share(result, by_hand), _share(result, checked), goal]
 
-    project = _project(folder)
-    with Stack(project, parts={"broker"}) as stack:
-        artifacts = spark_jars()
-        connection = Connection(stack.endpoints.bootstrap_servers)
-        results = formats.run(connection, [*artifacts.jars, artifacts.bare_fs], folder)
-    table = Table("filter", "events per CPU-second", "events per second", "of by hand", "goal")
-    base = results[0]
-    for result in results:
-        if "by hand" in result.name:
-            base = result
-        table.add_row(
-            result.name,
-            f"{result.per_cpu_second:,.0f}",
-            f"{result.per_second:,.0f}",
-            f"{result.per_cpu_second / base.per_cpu_second:.0%}",
-            ">= 85 %" if "three" in result.name else "",
-        )
-    out.print(table)
+    with _broker(folder) as (jars, connection):
+        print_rows(("query", *_RATES, "of by hand", "of checked", "goal"), rows(jars, connection))
+
+
+def _formats(folder: Path, names: Sequence[str]) -> None:
+    def rows(jars: list[Path], connection: Connection) -> Iterator[list[str]]:
+        for by_hand, *flows in formats.run(connection, jars, folder, names):
+            for result in (by_hand, *flows):
+                goal = ">= 85 %" if "three" in result.name else ""
+                yield [*_rates(result), _share(result, by_hand), goal]
+
+    with _broker(folder) as (jars, connection):
+        print_rows(("filter", *_RATES, "of by hand", "goal"), rows(jars, connection))
+
+
+_RATES = ("events per CPU-second", "events per second")
+
+
+def _rates(result: Result) -> tuple[str, ...]:
+    return (result.name, f"{result.per_cpu_second:,.0f}", f"{result.per_second:,.0f}")
+
+
+def _share(result: Result, base: Result) -> str:
+    return f"{result.per_cpu_second / base.per_cpu_second:.0%}"
 
 
 def _stateful(folder: Path) -> None:
-    import stateful
+    def rows(jars: list[Path], connection: Connection) -> Iterator[list[str]]:
+        for name, events, seconds, cpu in stateful.run(connection, jars, folder):
+            rates = ["too long"] * 2
+            if seconds is not None:
+                rates = [f"{events / cpu:,.0f}", f"{events / seconds:,.0f}"]
+            yield [f"{name}, {events:,} events", *rates]
 
-    project = _project(folder)
-    with Stack(project, parts={"broker"}) as stack:
+    title = "a running sum per key (goal: 20,000 events per second on two cores, 50,000 keys)"
+    with _broker(folder) as (jars, connection):
+        print_rows(("way", *_RATES), rows(jars, connection), title)
+
+
+@contextmanager
+def _broker(folder: Path) -> Iterator[tuple[list[Path], Connection]]:
+    with Stack(_project(folder), parts={"broker"}) as stack:
         artifacts = spark_jars()
-        connection = Connection(stack.endpoints.bootstrap_servers)
-        results = stateful.run(connection, [*artifacts.jars, artifacts.bare_fs], folder)
-    table = Table(
-        "way", "events", "events per second", "events per CPU-second", title="a running sum per key"
-    )
-    for name, events, seconds, cpu in results:
-        rates = ("more than the time allowed",) * 2
-        if seconds is not None:
-            rates = (f"{events / seconds:,.0f}", f"{events / cpu:,.0f}")
-        table.add_row(name, f"{events:,}", *rates)
-    out.print(table, "goal: 20,000 events per second on two cores, 50,000 keys")
+        yield [*artifacts.jars, artifacts.bare_fs], Connection(stack.endpoints.bootstrap_servers)
 
 
-def _tables(folder: Path) -> None:
-    import changing_tables
-
-    project = _project(folder)
+def _tables(folder: Path, names: Sequence[str]) -> None:
     out.print("over a table that changes 1,000 rows a second, on two cores")
-    with Stack(project, parts={"broker", "postgres"}) as stack:
+    with Stack(_project(folder), parts={"broker", "postgres"}) as stack:
         artifacts = spark_jars()
         jars = [*artifacts.jars, artifacts.bare_fs]
-        for found in changing_tables.run(stack.endpoints, jars, folder):
+        for found in changing_tables.run(stack.endpoints, jars, folder, names):
             goal = f" (goal: {found.goal})" if found.goal else ""
-            out.print(f"  {found.name}: {found.measured}{goal}", highlight=False)
+            out.print(f"  {found.name}: {found.measured}{goal}")
 
 
-def _stack(folder: Path, chosen: list[str]) -> None:
-    project = _project(folder)
-    with Stack(project) as stack, Client(stack.endpoints.gateway_url) as client:
+def _stack(folder: Path, chosen: Container[str]) -> None:
+    with Stack(_project(folder)) as stack, Client(stack.endpoints.gateway_url) as client:
         connection = Connection(stack.endpoints.bootstrap_servers)
         if "memory" in chosen:
             time.sleep(20)  # idle means idle: start-up work is over
             memory = memory_bytes(os.getpid())
-            table = Table(
-                "process", "MB", title="memory of the idle stack, proportional (goal: 2,500 MB)"
-            )
-            for name, size in sorted(memory.items(), key=lambda item: -item[1]):
-                table.add_row(name, f"{size / 1e6:,.0f}")
-            table.add_row("all", f"{sum(memory.values()) / 1e6:,.0f}")
-            out.print(table)
+            memory["all"] = sum(memory.values())
+            rows = sorted(memory.items(), key=lambda item: item[1])
+            title = "memory of the idle stack, proportional (goal: 2,500 MB)"
+            shown = ([name, f"{size / 1e6:,.0f}"] for name, size in rows)
+            print_rows(("process", "MB"), shown, title)
         if "lookups" in chosen:
             _lookups(client, connection, stack.endpoints.gateway_url)
         if "registry" in chosen:
@@ -161,37 +163,26 @@ def _stack(folder: Path, chosen: list[str]) -> None:
         if "small" in chosen:
             _small(client, connection)
         if "latency" in chosen:
-            table = Table(
-                "flow",
-                "n",
-                "p50 ms",
-                "p95 ms",
-                "p99 ms",
-                "max ms",
-                title=f"latency at {latency.RATE} events/s",
+            print_rows(
+                ("flow", "n", "p50 ms", "p95 ms", "p99 ms", "max ms"),
+                (
+                    [f.name, *(f"{v:,.0f}" for v in (f.count, f.p50, f.p95, f.p99, f.longest))]
+                    for f in latency.run(client, connection)
+                ),
+                f"latency at {latency.RATE} events/s",
             )
-            for found in latency.run(client, connection):
-                table.add_row(
-                    found.name,
-                    str(found.count),
-                    *(f"{v:,.0f}" for v in (found.p50, found.p95, found.p99, found.longest)),
-                )
-            out.print(table)
 
 
 def _small(client: Client, connection: Connection) -> None:
     found = small_flows.run(client, connection, os.getpid(), out.print)
-    table = Table("process", "cores", title=f"{small_flows.FLOWS} small flows over one stream")
-    for name, cores in sorted(found.cores.items(), key=lambda item: -item[1]):
-        if cores >= 0.005:
-            table.add_row(name, f"{cores:.2f}")
     cores = sum(found.cores.values())
-    table.add_row("all (goal: 1.5)", f"{cores:.2f}")
+    by_size = sorted([*found.cores.items(), ("all (goal: 1.5)", cores)], key=lambda item: item[1])
+    shown = ([name, f"{used:.2f}"] for name, used in by_size if used >= 0.005)
+    print_rows(("process", "cores"), shown, f"{small_flows.FLOWS} small flows over one stream")
     out.print(
-        table,
         f"{small_flows.RATE} events/s, {found.batches:.1f} batches/s,"
         f" {cores / found.batches * 1000:.0f} ms CPU a batch;"
-        f" p95 freshness {found.freshness:.1f} s (goal: 5 s)",
+        f" p95 freshness {found.freshness:.1f} s (goal: 5 s)"
     )
 
 

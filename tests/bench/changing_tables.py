@@ -56,10 +56,11 @@ TABLES = {
     "filter": "CREATE TABLE good AS SELECT id, name, score FROM customers WHERE score > 5",
     "groups": """CREATE TABLE regions AS SELECT region, count(*) AS n, sum(score) AS score
         FROM customers GROUP BY region""",
-    "best of each": """CREATE TABLE best WITH (key = 'region') AS SELECT region, id FROM
+    "best": """CREATE TABLE best WITH (key = 'region') AS SELECT region, id FROM
         (SELECT *, row_number() OVER (PARTITION BY region ORDER BY score DESC, id) AS place
         FROM customers) WHERE place = 1""",
 }
+FIGURES = ("served", "enrichment", *TABLES)
 _SECONDS_OF_TABLES = "2 s a refresh"
 _RATE = "50,000 events a second"
 
@@ -73,36 +74,47 @@ class Figure:
     goal: str = ""
 
 
-def run(endpoints: Endpoints, jars: list[Path], folder: Path) -> Iterator[Figure]:
+def run(
+    endpoints: Endpoints, jars: list[Path], folder: Path, chosen: Sequence[str]
+) -> Iterator[Figure]:
     """Loading, enrichment with each size of table, then table flows over the larger one."""
     connection = Connection(endpoints.bootstrap_servers)
     bench = Bench.open(connection, jars, folder)
     bench.machinery.spark.sparkContext.setLogLevel("OFF")  # flows are stopped in mid-batch
-    customers, shops, _ = inputs = bench.declare(INPUTS)
-    orders = inputs[2]
-    fill(connection, shops.topic, range(FEW), _row)
+    inputs = bench.declare(INPUTS)
+    customers = inputs[0]
     with _timed() as took:
         fill(connection, customers.topic, range(MANY), _row)
     yield Figure(f"load {MANY:,} rows: into the log", f"{took():.1f} s")
-    yield _served(bench, endpoints, customers)
+    if "served" in chosen:
+        yield _served(bench, endpoints, customers)
     tables = bench.machinery.tables
     with _timed() as took:
         tables.at(customers, tables.ends(customers)).count()
         tables.done()
     yield Figure(f"load {MANY:,} rows: read by the engine, once", f"{took():.1f} s")
-    fill(connection, orders.topic, range(EVENTS), _order)
-    for table, size, warm in ((shops, FEW, WARM_BATCHES), (customers, MANY, WARM_BATCHES - 1)):
-        with _changing(connection, table.topic, size):
-            yield _enrichment(bench, table.name, size, inputs, warm)
-    yield _enrichment_by_hand(bench, inputs)
+    if "enrichment" in chosen:
+        yield from _enrichments(bench, inputs)
     for name, sql in TABLES.items():
-        with _changing(connection, customers.topic, MANY):
-            yield _table(bench, name, sql, inputs)
-    yield _table_by_hand(bench, inputs)
+        if name in chosen:
+            with _changing(connection, customers.topic, MANY):
+                yield _table(bench, name, sql, inputs)
+    if "groups" in chosen:
+        yield _table_by_hand(bench, inputs)
     memory = memory_bytes(os.getpid())
     shown = (f"{name} {size / 1e6:,.0f} MB" for name, size in sorted(memory.items()))
     yield Figure("memory at the end", ", ".join(shown))
     bench.close()
+
+
+def _enrichments(bench: Bench, inputs: Sequence[Definition]) -> Iterator[Figure]:
+    customers, shops, orders = inputs
+    fill(bench.connection, shops.topic, range(FEW), _row)
+    fill(bench.connection, orders.topic, range(EVENTS), _order)
+    for table, size, warm in ((shops, FEW, WARM_BATCHES), (customers, MANY, WARM_BATCHES - 1)):
+        with _changing(bench.connection, table.topic, size):
+            yield _enrichment(bench, table.name, size, inputs, warm)
+    yield _enrichment_by_hand(bench, inputs)
 
 
 def _served(bench: Bench, endpoints: Endpoints, table: Definition) -> Figure:

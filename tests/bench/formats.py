@@ -1,7 +1,7 @@
-"""Avro with three versions of a schema in the topic, against hand-written PySpark with a fixed one.
+"""Avro and Protobuf with schemas from a registry, against hand-written PySpark with a fixed one.
 
-The same filter over the same events: as JSON and as Avro. By hand, the topic has one version, and
-the job knows its schema; bad records would fail it. Mainstem reads a topic with that version, and
+The same filter over the same events in each format. By hand, the topic has one version, and the job
+knows its schema; bad records would fail it. Mainstem reads a topic with that version, and for Avro
 one in which three versions take turns, and tells bad records apart.
 """
 
@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import statistics
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import fastavro
-from cpu import cpu_seconds
+import protobuf_by_hand
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
-from throughput import BATCH, EVENTS, Bench, Result, fill
+from throughput import BATCH, EVENTS, Bench, fill
+from turns import Result, in_turns
 
 from mainstem.definitions.model import Definition
 from mainstem.engine.compile import flow_session
@@ -31,13 +31,16 @@ from mainstem.schemas import wire
 from mainstem.schemas.model import Schema, SchemaType
 from mainstem.testing.registry import MemoryRegistry
 
-ROUNDS = 3
 _COLUMNS = "(user_id STRING, page STRING, country STRING, n BIGINT, at TIMESTAMP)"
-INPUTS = f"""
-CREATE STREAM plain {_COLUMNS};
-CREATE STREAM one {_COLUMNS} WITH (format = 'avro');
-CREATE STREAM three {_COLUMNS} WITH (format = 'avro');
-"""
+FORMATS = {
+    "json": [f"CREATE STREAM json {_COLUMNS}"],
+    "avro": [
+        f"CREATE STREAM avro {_COLUMNS} WITH (format = 'avro')",
+        f"CREATE STREAM avro_of_three_versions {_COLUMNS} WITH (format = 'avro')",
+    ],
+    "protobuf": [f"CREATE STREAM protobuf {_COLUMNS} WITH (format = 'protobuf')"],
+}
+"""The first stream of each is read by hand, too."""
 QUERY = """CREATE STREAM filtered WITH (key = 'user_id') AS
     SELECT user_id, page, n + 1 AS m, at FROM {name} WHERE country = 'de'"""
 _TIME = {"type": "long", "logicalType": "timestamp-micros"}
@@ -55,37 +58,22 @@ VERSIONS: list[list[tuple[str, Any]]] = [
 ]
 
 
-def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
-    """All measurements, in turns."""
-    bench = Bench.open(connection, jars, folder)
-    inputs = {source.name: source for source in bench.declare(INPUTS)}
+def run(
+    connection: Connection, jars: list[Path], folder: Path, chosen: Sequence[str]
+) -> Iterator[list[Result]]:
+    """By hand first, then flows; of one format after the other."""
     registry = MemoryRegistry()
-    bench = bench.with_registry(registry)
-    writers = [_writer(registry, inputs["three"], number) for number in range(3)]
-    one = _writer(registry, inputs["one"], 0)
-    fill(connection, inputs["plain"].topic, range(EVENTS), _json)
-    fill(connection, inputs["one"].topic, range(EVENTS), one)
-    fill(connection, inputs["three"].topic, range(EVENTS), lambda i: writers[i % 3](i))
-    ways: dict[str, Callable[[], None]] = {
-        "JSON by hand": lambda: _by_hand(bench, inputs["plain"]),
-        "JSON by mainstem": lambda: _by_mainstem(bench, inputs["plain"]),
-        "Avro by hand, one version": lambda: _by_hand(bench, inputs["one"]),
-        "Avro by mainstem, one version": lambda: _by_mainstem(bench, inputs["one"]),
-        "Avro by mainstem, three versions": lambda: _by_mainstem(bench, inputs["three"]),
-    }
-    found: dict[str, list[tuple[float, float]]] = {}
-    for number in range(ROUNDS + 1):
-        for name, way in ways.items() if number % 2 else reversed(ways.items()):
-            cpu, clock = cpu_seconds(os.getpid()), time.monotonic()
-            way()
-            used, took = cpu_seconds(os.getpid()) - cpu, time.monotonic() - clock
-            if number:  # the first round only warms up
-                found.setdefault(name, []).append((EVENTS / used, EVENTS / took))
+    bench = Bench.open(connection, jars, folder).with_registry(registry)
+    for name in chosen:
+        streams = bench.declare(";".join(FORMATS[name]))
+        for stream in streams:
+            fill(connection, stream.topic, range(EVENTS), _writer(registry, stream))
+        ways = {f"{name} by hand": partial(_by_hand, bench, streams[0])}
+        for stream in streams:
+            shown = stream.name.replace("_", " ")
+            ways[f"{shown} by mainstem"] = partial(_by_mainstem, bench, stream)
+        yield in_turns(ways, EVENTS)
     bench.close()
-    return [
-        Result(name, statistics.median(c for c, _ in f), statistics.median(w for _, w in f))
-        for name, f in ((name, found[name]) for name in ways)
-    ]
 
 
 def _by_mainstem(bench: Bench, source: Definition) -> None:
@@ -103,11 +91,7 @@ def _by_hand(bench: Bench, source: Definition) -> None:
         .option("maxOffsetsPerTrigger", BATCH)
         .load()
     )
-    if source.name == "plain":
-        row = F.from_json(F.col("value").cast("string"), row_schema(source))
-    else:
-        row = from_avro(F.expr("substring(value, 6)"), json.dumps(_schema(0)))
-    raw.select(row.alias("row")).select("row.*").createOrReplaceTempView(source.name)
+    _rows_by_hand(raw, source).createOrReplaceTempView(source.name)
     assert definition.query is not None
     query = (
         session.sql(definition.query.text)
@@ -123,12 +107,36 @@ def _by_hand(bench: Bench, source: Definition) -> None:
     query.awaitTermination()
 
 
+def _rows_by_hand(raw: DataFrame, source: Definition) -> DataFrame:
+    match source.name:
+        case "json":
+            row = F.from_json(F.col("value").cast("string"), row_schema(source))
+        case "avro":
+            row = from_avro(F.expr("substring(value, 6)"), json.dumps(_schema(0)))
+        case _:
+            return protobuf_by_hand.rows(raw)
+    return raw.select(row.alias("row")).select("row.*")
+
+
+def _writer(registry: MemoryRegistry, source: Definition) -> Callable[[int], Outgoing]:
+    """What makes the records of a stream."""
+    match source.name:
+        case "json":
+            return _json
+        case "avro":
+            return _avro(registry, source, 0)
+        case "protobuf":
+            return protobuf_by_hand.writer(registry, source.topic, _row)
+    versions = [_avro(registry, source, number) for number in range(len(VERSIONS))]
+    return lambda i: versions[i % len(versions)](i)
+
+
 def _schema(number: int) -> Mapping[str, Any]:
     fields = [{"name": name, "type": type_} for name, type_ in VERSIONS[number]]
     return {"type": "record", "name": "click", "fields": fields}
 
 
-def _writer(registry: MemoryRegistry, source: Definition, number: int) -> Callable[[int], Outgoing]:
+def _avro(registry: MemoryRegistry, source: Definition, number: int) -> Callable[[int], Outgoing]:
     """What makes the records of one version."""
     schema = _schema(number)
     text = json.dumps(schema)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -53,17 +54,15 @@ class Latency:
     longest: float
 
 
-def run(client: Client, connection: Connection) -> list[Latency]:
+def run(client: Client, connection: Connection) -> Iterator[Latency]:
     """All four flows, one after the other."""
     client.sql(INPUT)
-    found = []
     for name, sql in FLOWS.items():
         client.sql(sql)
         wait_until_running(client)
-        found += _measure(name, client, connection)
+        yield from _measure(name, client, connection)
         client.sql("DROP TABLE out")
     client.sql("DROP STREAM ticks")
-    return found
 
 
 def _measure(name: str, client: Client, connection: Connection) -> list[Latency]:

@@ -89,7 +89,7 @@ def timed(event: Event | None, state: State[Kept], timer: Timer) -> Iterator[Out
 Result = tuple[str, int, float | None, float]
 
 
-def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
+def run(connection: Connection, jars: list[Path], folder: Path) -> Iterator[Result]:
     """Name, records, seconds (None: not done in time) and CPU-seconds of each way."""
     bench = Bench.open(connection, jars, folder, batch=BATCH)
     many, few = (f"bench-{uuid.uuid4().hex[:6]}" for _ in range(2))
@@ -103,7 +103,6 @@ def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
         ("mainstem, timers", many, EVENTS, partial(_mainstem, machinery, folder, "timed")),
         ("applyInPandasWithState", few, FEW, partial(_by_hand, machinery, folder, _pandas)),
     ]
-    found: list[Result] = []
     for name, topic, events, way in ways:
         warm = WARM_EVENTS if events == EVENTS else 0
         cpu, clock = cpu_seconds(os.getpid()), time.monotonic()
@@ -117,9 +116,8 @@ def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
         seconds = time.monotonic() - clock
         query.stop()
         used = cpu_seconds(os.getpid()) - cpu
-        found.append((name, events - done, seconds if ended else None, used))
+        yield name, events - done, seconds if ended else None, used
     bench.close()
-    return found
 
 
 def _mainstem(machinery: Machinery, folder: Path, name: str, topic: str) -> StreamingQuery:

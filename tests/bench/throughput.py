@@ -1,6 +1,6 @@
 """Events per CPU-second: flows of Mainstem against the same queries written by hand in PySpark.
 
-All read the same topics to their end in one Spark session, in turns; the hand-written ones end in
+All read the same topics to their end in one Spark session; the hand-written ones end in
 Spark's own Kafka sink, which is at least once. The first of them takes a record that does not fit
 for a row of nulls, so Spark parses only the columns in use; the second tells such records apart, as
 Mainstem does. CPU is that of the whole process family, broker included.
@@ -8,20 +8,18 @@ Mainstem does. CPU is that of the whole process family, broker included.
 
 from __future__ import annotations
 
-import os
-import statistics
 import tempfile
-import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cpu import cpu_seconds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from turns import Result, in_turns
 
 from mainstem.catalog.entry import Entry
 from mainstem.config import SparkSettings
@@ -45,7 +43,6 @@ from mainstem.testing.registry import MemoryRegistry
 from mainstem.vocabulary import SystemClock
 
 EVENTS = 1_500_000
-ROUNDS = 3
 BATCH = 500_000
 KEYS = 50_000
 INPUTS = """
@@ -64,21 +61,12 @@ QUERIES = {
     "session": """CREATE TABLE sessions AS
         SELECT user_id, session_window.start AS began, count(*) AS n
         FROM clicks GROUP BY user_id, session_window(at, '5 seconds') EMIT FINAL""",
-    f"running over {KEYS:,} keys": f"""CREATE TABLE running AS
+    "running": f"""CREATE TABLE running AS
         SELECT n % {KEYS} AS k, count(*) AS n, max(at) AS last FROM clicks GROUP BY n % {KEYS}""",
-    "stream-stream join": """CREATE STREAM bought WITH (key = 'n') AS
+    "join": """CREATE STREAM bought WITH (key = 'n') AS
         SELECT c.n, c.page, b.price FROM clicks c JOIN buys b
         ON c.n = b.n AND b.at BETWEEN c.at AND c.at + INTERVAL 10 SECONDS""",
 }
-
-
-@dataclass(frozen=True)
-class Result:
-    """Median events per CPU-second and per second of one way of one query."""
-
-    name: str
-    per_cpu_second: float
-    per_second: float
 
 
 @dataclass(frozen=True)
@@ -102,9 +90,8 @@ class Bench:
         checkpoints = Checkpoints(spark, str(folder))
         formats = Formats(MemoryRegistry())
         tables = Tables(spark, connection, admin, checkpoints, formats)
-        machinery = Machinery(
-            spark, connection, settings, checkpoints, tables, admin, SystemClock(), formats
-        )
+        parts = (tables, admin, SystemClock(), formats, folder)
+        machinery = Machinery(spark, connection, settings, checkpoints, *parts)
         return Bench(connection, admin, machinery, folder)
 
     def with_registry(self, registry: MemoryRegistry) -> Bench:
@@ -212,30 +199,31 @@ class Bench:
         return tempfile.mkdtemp(dir=self.folder)
 
 
-def run(connection: Connection, jars: list[Path], folder: Path) -> list[Result]:
-    """All measurements, in turns."""
+def run(
+    connection: Connection, jars: list[Path], folder: Path, chosen: Sequence[str]
+) -> Iterator[list[Result]]:
+    """By hand, by hand with bad records told apart, and as a flow; of one query after the other."""
     bench = Bench.open(connection, jars, folder)
     inputs = bench.declare(INPUTS)
     fill(connection, inputs[0].topic, range(EVENTS), _click)
     fill(connection, inputs[1].topic, range(0, EVENTS, 3), _buy)
-    found: dict[str, list[tuple[float, float]]] = {}
-    ways = [(q, way) for q in QUERIES for way in ("by hand", "by hand, checked", "by mainstem")]
-    for number in range(ROUNDS + 1):
-        for name, way in ways if number % 2 else ways[::-1]:
-            definition, read = bench.derive(QUERIES[name], inputs)
-            cpu, clock = cpu_seconds(os.getpid()), time.monotonic()
-            if way == "by mainstem":
-                bench.run(definition, read, bench.fresh())
-            else:
-                bench.run_by_hand(definition, read, checked="checked" in way)
-            used, took = cpu_seconds(os.getpid()) - cpu, time.monotonic() - clock
-            if number:  # the first round only warms up
-                found.setdefault(f"{name} {way}", []).append((EVENTS / used, EVENTS / took))
+
+    def flow(query: str) -> None:
+        definition, read = bench.derive(QUERIES[query], inputs)
+        bench.run(definition, read, bench.fresh())
+
+    def by_hand(query: str, *, checked: bool) -> None:
+        definition, read = bench.derive(QUERIES[query], inputs)
+        bench.run_by_hand(definition, read, checked=checked)
+
+    for query in chosen:
+        ways = {
+            f"{query} by hand": partial(by_hand, query, checked=False),
+            f"{query} by hand, checked": partial(by_hand, query, checked=True),
+            f"{query} by mainstem": partial(flow, query),
+        }
+        yield in_turns(ways, EVENTS)
     bench.close()
-    return [
-        Result(name, statistics.median(c for c, _ in f), statistics.median(w for _, w in f))
-        for name, f in found.items()
-    ]
 
 
 def fill(

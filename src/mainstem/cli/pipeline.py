@@ -171,7 +171,7 @@ def wait_for_flows(client: Client, flows: dict[str, int], timeout: float) -> Non
             name = status["flow"]
             if status.get("generation") != waiting.get(name):
                 continue
-            if status["state"] == "failed" and status.get("error"):
+            if status["state"] in ("failed", "retrying") and status.get("error"):
                 raise RemoteError(status["error"])
             if status["state"] in _SETTLED:
                 del waiting[name]

@@ -15,12 +15,13 @@ from mainstem.errors import MainstemError
 
 KEYWORDS = (
     "AND", "APPLY LATE", "AS", "ASC", "BACKFILL", "BETWEEN", "BY", "CASCADE", "CASE", "CAST",
-    "CREATE", "DESC", "DESCRIBE", "DISTINCT", "DROP", "ELSE", "EMIT CHANGES", "END", "EXPLAIN",
-    "FROM", "GROUP BY", "HAVING", "IF EXISTS", "IF NOT EXISTS", "IN", "INSERT INTO", "IS NULL",
-    "JOIN", "LIKE", "LIMIT", "NOT", "NULL", "ON", "OR", "ORDER BY", "PAUSE", "PRIMARY KEY",
-    "RESUME", "SELECT", "SHOW BACKFILLS", "SHOW FLOWS", "SHOW FUNCTIONS", "SHOW STREAMS",
-    "SHOW TABLES", "SHOW TOPICS", "STREAM", "TABLE", "THEN", "UNION ALL", "VALUES",
-    "WHEN", "WHERE", "WITH",
+    "CONNECTOR", "CREATE", "DESC", "DESCRIBE", "DISTINCT", "DROP", "ELSE", "EMIT CHANGES", "END",
+    "EXPLAIN", "FROM", "GROUP BY", "HAVING", "IF EXISTS", "IF NOT EXISTS", "IN", "INSERT INTO",
+    "IS NULL", "JOIN", "LIKE", "LIMIT", "NOT", "NULL", "ON", "OR", "ORDER BY", "PAUSE",
+    "PRIMARY KEY", "RESUME", "SELECT", "SHOW BACKFILLS", "SHOW CONNECTORS", "SHOW FLOWS",
+    "SHOW FUNCTIONS", "SHOW SINKS", "SHOW SOURCES", "SHOW STREAMS", "SHOW TABLES",
+    "SHOW TOPICS", "SINK", "SOURCE", "STREAM", "TABLE", "THEN", "UNION ALL", "VALUES", "WHEN",
+    "WHERE", "WITH",
 )  # fmt: skip
 COMMANDS = ("\\d", "\\q", "\\timing", "\\watch", "\\x", "\\?")
 _WORD = re.compile(r"[A-Za-z_][\w-]*$|\\\w*$")

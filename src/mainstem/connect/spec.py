@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -51,6 +52,9 @@ class Field:
     choices: tuple[str, ...] = ()
     least: float | None = None
     most: float | None = None
+    place: bool = False
+    """True: it says where records are or go to. With another value a sink begins anew, and a
+    source, whose position means nothing elsewhere, refuses it."""
 
     def read(self, text: str) -> Any:
         """The value of a text; ValueError with what is wrong with it, which never quotes it."""
@@ -109,9 +113,19 @@ class ConnectorSpec:
     fields: tuple[Field, ...]
 
     @property
-    def summary(self) -> str:
-        """The first paragraph of the text, on one line."""
-        return " ".join(self.doc.strip().partition("\n\n")[0].split())
+    def paragraphs(self) -> list[str]:
+        """The text, each paragraph on one line."""
+        parts = re.split(r"\n\s*\n", self.doc.strip())
+        return [" ".join(part.split()) for part in parts]
+
+    @property
+    def statement(self) -> str:
+        """A statement as an example: with all that is required."""
+        head = "SOURCE shop" if self.role is Role.SOURCE else "SINK orders_out FROM orders"
+        written = [("connector", self.name)]
+        written += [(field.name, field.example) for field in self.fields if field.required]
+        options = ",\n".join(f"  {name} = '{value}'" for name, value in written)
+        return f"CREATE {head} WITH (\n{options}\n);"
 
     def field(self, name: str) -> Field | None:
         """The option of that name."""
@@ -140,6 +154,14 @@ class ConnectorSpec:
             text = written.get(field.name, field.default)
             values[field.name] = self._resolved(field, text, secrets)
         return values
+
+    def moved(self, before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
+        """The first option by which records are or go elsewhere; None: they do not."""
+        for field in self.fields:
+            old, new = (written.get(field.name, field.default) for written in (before, after))
+            if field.place and old != new:
+                return field.name
+        return None
 
     def _resolved(self, field: Field, text: str | None, secrets: Secrets) -> Any:
         if text is None or not has_reference(text):

@@ -1,10 +1,11 @@
-"""CREATE STREAM and CREATE TABLE, declared with columns or derived with AS SELECT."""
+"""CREATE statements: STREAM and TABLE, declared or derived with AS SELECT; SOURCE and SINK."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
+from mainstem.definitions.connections import read_sink, read_source
 from mainstem.definitions.cursor import Cursor
 from mainstem.definitions.event_time import TIME_TYPES, read_event_time
 from mainstem.definitions.flow import check_query, table_key
@@ -17,8 +18,9 @@ from mainstem.definitions.options import Option, read_options, settings
 from mainstem.definitions.patterns import BadPatternError, TopicPattern, parse_pattern
 from mainstem.definitions.query import read_query
 from mainstem.definitions.rules import at_rule, read_column_rule, read_rule
+from mainstem.definitions.table_conditions import check_table_rules
 from mainstem.definitions.types import read_type
-from mainstem.errors import MainstemError, did_you_mean
+from mainstem.errors import did_you_mean
 from mainstem.vocabulary import Column
 
 _OTHER_OBJECTS = words(
@@ -41,6 +43,10 @@ def read_create(cursor: Cursor) -> Create:
     source = cursor.source
     begin = cursor.take().start
     or_replace = cursor.accept("OR", "REPLACE")
+    for word, read in (("SOURCE", read_source), ("SINK", read_sink)):
+        if cursor.accept(word):
+            if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+            return Create(read(cursor, begin), or_replace, if_not_exists)
     kind = read_kind(cursor)
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name, name_at = cursor.take_path(f"the name of the {kind}")
@@ -109,7 +115,7 @@ def _follows(kind: Kind, options: dict[str, Option]) -> bool:
 
 
 def read_kind(cursor: Cursor) -> Kind:
-    """STREAM or TABLE at the cursor."""
+    """STREAM or TABLE at the cursor; others are read before."""
     for kind in (Kind.STREAM, Kind.TABLE):
         if cursor.accept(kind.upper()):
             return kind
@@ -118,9 +124,9 @@ def read_kind(cursor: Cursor) -> Kind:
             "SQL_NOT_ALLOWED",
             cursor.current.start,
             what=f"{cursor.current.upper} behind CREATE or DROP",
-            advice="Streams and tables can be made and dropped.",
+            advice="Streams, tables, sources and sinks can be made and dropped.",
         )
-    raise cursor.unexpected("STREAM or TABLE")
+    raise cursor.unexpected("STREAM, TABLE, SOURCE or SINK")
 
 
 def _read_pattern(cursor: Cursor, kind: Kind) -> TopicPattern:
@@ -264,15 +270,6 @@ def _declared(
         return Definition(**common, key=tuple(column for column, _ in key), follows=True)
     known = {column.name.lower(): column for column in columns}
     names = [column.name for column in columns]
-    if common["kind"] is Kind.TABLE and common.get("rules"):
-        raise MainstemError(
-            "NOT_SUPPORTED",
-            location=common["rules"][0].location,
-            what="a rule",
-            where="a table",
-            advice="Declare a stream with the rule, and make the table of it: "
-            "CREATE TABLE ... WITH (key = '...') AS SELECT * FROM the stream.",
-        )
     if common["kind"] is Kind.TABLE and not key:
         raise source.error(
             "MISSING_PRIMARY_KEY",
@@ -308,4 +305,6 @@ def _declared(
         **common, columns=columns, key=tuple(known[column.lower()].name for column, _ in key)
     )
     check_format(definition)
+    if definition.kind is Kind.TABLE:
+        check_table_rules(definition)
     return definition

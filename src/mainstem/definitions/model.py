@@ -354,6 +354,16 @@ class Definition:
         return self.sink if how is None else how.function
 
     @property
+    def is_sink(self) -> bool:
+        """True when its rows go elsewhere, and its topic has receipts."""
+        return self.sink is not None or self.target is not None
+
+    @property
+    def noun(self) -> str:
+        """What it is, in a word: stream, table, source or sink."""
+        return "sink" if self.is_sink else self.kind.value
+
+    @property
     def derived(self) -> bool:
         """True when a flow of the engine produces it."""
         return self.query is not None
@@ -405,7 +415,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """CREATE [OR REPLACE] STREAM | TABLE [IF NOT EXISTS] ..."""
+    """CREATE [OR REPLACE] STREAM | TABLE | SOURCE | SINK [IF NOT EXISTS] ..."""
 
     definition: Definition
     or_replace: bool = False
@@ -429,13 +439,20 @@ class InsertValues:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP STREAM | TABLE [IF EXISTS] name [CASCADE]."""
+    """DROP STREAM | TABLE | SOURCE | SINK [IF EXISTS] name [CASCADE]."""
 
     name: str
     location: SourceLocation
     kind: Kind | None = None
     if_exists: bool = False
     cascade: bool = False
+    sink: bool = False
+    """True: a stream that is a sink, and no other."""
+
+    @property
+    def wanted(self) -> str:
+        """What is dropped, in a word."""
+        return "sink" if self.sink else "object" if self.kind is None else self.kind.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,11 +500,14 @@ class Listing(StrEnum):
     FLOWS = "flows"
     FUNCTIONS = "functions"
     BACKFILLS = "backfills"
+    SOURCES = "sources"
+    SINKS = "sinks"
+    CONNECTORS = "connectors"
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW STREAMS | TABLES | TOPICS | FLOWS | FUNCTIONS | BACKFILLS."""
+    """SHOW and one of `Listing`."""
 
     what: Listing
     location: SourceLocation
@@ -496,6 +516,14 @@ class Show:
 @dataclass(frozen=True, slots=True)
 class Describe:
     """DESCRIBE name."""
+
+    name: str
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConnector:
+    """DESCRIBE CONNECTOR 'name'."""
 
     name: str
     location: SourceLocation
@@ -529,6 +557,7 @@ Statement = (
     | StartBackfill
     | Show
     | Describe
+    | DescribeConnector
     | Select
     | Explain
 )

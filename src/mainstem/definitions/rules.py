@@ -21,7 +21,7 @@ from mainstem.definitions.dialect import Parsed
 from mainstem.definitions.event_time import NOW
 from mainstem.definitions.keywords import words
 from mainstem.definitions.lexer import Source, T, Token
-from mainstem.definitions.model import OnViolation, Query, Rule
+from mainstem.definitions.model import Definition, OnViolation, Query, Rule
 from mainstem.definitions.names import check_column_name
 from mainstem.definitions.query import read_query
 from mainstem.errors import MainstemError, did_you_mean
@@ -71,6 +71,18 @@ def read_column_rule(cursor: Cursor, rules: list[Rule], column: Token) -> bool:
     condition = _placed(condition, cursor.source, place)
     _add(cursor, rules, name, f"{column.name}_not_null", condition)
     return True
+
+
+def told(definition: Definition, names: Sequence[str]) -> str:
+    """Which rules were broken, in words; without the record's values, which may be personal."""
+    texts = {rule.name: rule.shown for rule in definition.rules}
+    return ", ".join(f'the rule "{name}" ({texts[name]})' for name in names)
+
+
+def only_dropped(definition: Definition, names: Sequence[str]) -> bool:
+    """True when all the rules that a record breaks say `drop`."""
+    actions = {rule.name: rule.action for rule in definition.rules}
+    return all(actions[name] is OnViolation.DROP for name in names)
 
 
 def _add(

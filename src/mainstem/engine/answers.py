@@ -42,6 +42,7 @@ from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.rules import check_rows, check_rules
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
+from mainstem.engine.target import explained_target
 from mainstem.engine.times import check_expression
 from mainstem.engine.trial import tried
 from mainstem.errors import MainstemError
@@ -173,6 +174,8 @@ class Answers:
     def _explain(self, payload: dict[str, Any]) -> dict[str, Any]:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        if definition.target is not None:
+            return explained_target(definition, inputs[0])
         rows = self._compile(payload)
         if definition.made_by is not None:
             return explained(definition, definition.made_by)

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType, StructField, StructType
 
 from mainstem.definitions.late import RECORD
-from mainstem.definitions.model import Definition, OnViolation
+from mainstem.definitions.model import Definition, Kind, OnViolation
 from mainstem.definitions.state import event_time_of
 from mainstem.engine.encode import row_id
 from mainstem.engine.few_rows import as_rows, few_records
@@ -285,8 +285,9 @@ def read_changes(
     """What happened to a table's rows between two positions.
 
     The table's columns, and `_id` (the row's key as text), `_gone` (True for a delete),
-    `_partition` and `_offset`. Bad records are left out: who serves the table tells of them. A
-    record of a declared table may leave the key's columns to the record's key, as views allow.
+    `_partition` and `_offset`. Bad records, and those that break a rule, are left out: who serves
+    the table tells of them. A record of a declared table may leave the key's columns to the
+    record's key, as views allow.
     """
     raw = read_raw(spark, definition.topic, connection, start, end)
     return changes_in(raw, definition, formats)
@@ -294,8 +295,14 @@ def read_changes(
 
 def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
     """What records of a table's topic, in Kafka's columns, say of its rows (`read_changes`)."""
+    return _changes(raw, definition, formats.of_records(raw, definition))
+
+
+def _changes(
+    raw: DataFrame, definition: Definition, versions: Versions, more: Sequence[str] = ()
+) -> DataFrame:
+    """The same with `more` of Kafka's columns, each under its name with `_` before it."""
     key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
-    versions = formats.of_records(raw, definition)
     told = definition.keys is not None
     parsed = with_keys(raw, definition, versions).select(
         row_of(definition, versions),
@@ -304,6 +311,7 @@ def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> Data
         "value",
         "partition",
         "offset",
+        *more,
         *([CORRUPT_KEY] if told else ()),
     )
     parsed = parsed.filter(corrupt_of(definition, versions).isNull())
@@ -329,8 +337,32 @@ def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> Data
         F.col("value").isNull().alias("_gone"),
         F.col("partition").alias("_partition"),
         F.col("offset").alias("_offset"),
+        *(F.col(name).alias(f"_{name}") for name in more),
     )
+    if definition.rules:
+        topic = F.lit(definition.topic).alias("topic")
+        at = (F.col(f"_{part}").alias(part) for part in ("partition", "offset"))
+        refused = refusal(definition, F.struct(topic, *at))
+        changes = changes.filter(F.col("_gone") | refused.isNull())
     return changes.select("*", row_id(definition).alias("_id"))
+
+
+def read_change_stream(spark: SparkSession, definition: Definition, intake: Intake) -> DataFrame:
+    """A table's topic as a stream of what happened to its rows.
+
+    The columns of `read_changes`, and `_topic` and `_timestamp`.
+    """
+    assert intake.formats is not None
+    options = _kafka_options(_where(definition), intake.connection, ())
+    options["startingOffsets"] = _starting(definition, intake.start)
+    if intake.max_records is not None:
+        options["maxOffsetsPerTrigger"] = str(intake.max_records)
+    raw = spark.readStream.format("kafka").options(**options).load()
+    none_bad = F.count(F.lit(None).cast("string")).alias("bad")  # who serves the table tells
+    newest = F.unix_millis(F.max("timestamp")).alias("newest")
+    raw = raw.observe(intake_of(definition), none_bad, newest)
+    versions = intake.formats.of_stream(definition)
+    return _changes(raw, definition, versions, ("topic", "timestamp"))
 
 
 def row_schema(definition: Definition) -> StructType:
@@ -491,8 +523,10 @@ def _parse(
         wrong = F.col(_MISTAKEN)
     refused = F.coalesce(corrupt, wrong)
     if whole:
-        names = broken(definition)
-        rows = rows.select("*", F.when(refused.isNull(), names).alias(_BROKEN))
+        judged = refused.isNull()
+        if definition.kind is Kind.TABLE:  # no rule is about a deletion
+            judged &= F.col(RECORD).getField("value").isNotNull()
+        rows = rows.select("*", F.when(judged, broken(definition)).alias(_BROKEN))
         refused = F.coalesce(refused, F.when(F.col(_BROKEN).isNotNull(), F.lit("")))
     elif definition.rules:
         place = F.col(_PLACE) if stops else None

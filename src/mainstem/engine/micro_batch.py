@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +39,7 @@ from mainstem.engine.small_batch import Sizes
 from mainstem.engine.table_changes import TableChanges
 from mainstem.engine.table_flow import Recomputation
 from mainstem.engine.tables import Tables
+from mainstem.engine.target import TargetFlow
 from mainstem.engine.topics import wildcard_topics
 from mainstem.engine.writer import BatchWriter, Making, Split
 from mainstem.log.admin import Admin
@@ -59,6 +61,8 @@ class Machinery:
     admin: Admin
     clock: Clock
     formats: Formats
+    project: Path
+    """The project's folder, which paths in its definitions are relative to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class _Run:
     rows: DataFrame
     split: Split
     making: Making | None = None
-    calling: KeyedFlow | HandlerFlow | None = None
+    calling: KeyedFlow | HandlerFlow | TargetFlow | None = None
     mode: OutputMode = "append"
     bounded: bool = False
     """True when a batch makes rows of its own records alone, not of what earlier ones left."""
@@ -149,6 +153,11 @@ def _run(
     assert query is not None
     limit = machinery.settings.max_records_per_batch
     tables, checkpoints, formats = machinery.tables, machinery.checkpoints, machinery.formats
+    if definition.target is not None:
+        given = (connection, formats, machinery.admin, machinery.clock, machinery.project)
+        sink = TargetFlow(entry, definition.target, inputs[0], *given)
+        rows = sink.read(session, definition.start, limit)
+        return _Run(rows, Split.BY_INPUT, calling=sink)
     match flow_kind(inputs):
         case FlowKind.STREAM:
             if definition.stateful is not None:

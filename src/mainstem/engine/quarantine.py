@@ -25,9 +25,10 @@ from functools import partial
 from pyspark.sql import Row, SparkSession
 
 from mainstem.definitions.model import Definition, Format, OnViolation
+from mainstem.definitions.rules import told
 from mainstem.engine.decode import read_bad, read_dropped
 from mainstem.engine.formats import Formats
-from mainstem.engine.rules import has, told
+from mainstem.engine.rules import has
 from mainstem.engine.spark_errors import short
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin

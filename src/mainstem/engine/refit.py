@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mainstem.definitions.fix import RELATION
 from mainstem.definitions.model import Definition, Query
+from mainstem.definitions.rules import told
 from mainstem.engine.decode import bad_records
 from mainstem.engine.formats import Formats
 from mainstem.engine.quarantine import diagnose
-from mainstem.engine.rules import told
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.errors import MainstemError
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mainstem.definitions.model import Definition, OnViolation, Rule
+from mainstem.definitions.rules import told
 from mainstem.engine.attempt import attempt
 from mainstem.engine.spark_errors import complaint, query_error
 from mainstem.engine.values import schema_of
@@ -57,12 +58,6 @@ def is_dropped(definition: Definition, names: SparkColumn) -> SparkColumn:
     """True when all the rules that a row breaks (`broken`) say `drop`."""
     listed = [F.lit(rule.name) for rule in _of(definition, OnViolation.DROP)]
     return F.size(F.array_except(names, F.array(*listed).cast("array<string>"))) == 0
-
-
-def told(definition: Definition, names: Sequence[str]) -> str:
-    """Which rules were broken, in words; without the record's values, which may be personal."""
-    texts = {rule.name: rule.shown for rule in definition.rules}
-    return ", ".join(f'the rule "{name}" ({texts[name]})' for name in names)
 
 
 def check_rules(session: SparkSession, definition: Definition, columns: Sequence[Column]) -> None:

@@ -18,6 +18,8 @@ class FlowState(StrEnum):
     PAUSED = "paused"
     FAILED = "failed"
     """It stopped with an error and waits for its next try."""
+    RETRYING = "retrying"
+    """A sink whose target does not take its rows: it keeps its place, and tries again."""
     STOPPED = "stopped"
 
 

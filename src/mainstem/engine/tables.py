@@ -24,6 +24,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from mainstem.catalog.fingerprint import rules_of
 from mainstem.definitions.model import Definition
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.decode import changes_in, read_changes
@@ -208,7 +209,8 @@ class Tables:
             begin = sorted(self._admin.begin_offsets(topic).items())
             known[topic] = (self._admin.topic_id(topic), begin)
         columns = [[c.name, c.type] for c in definition.columns]
-        return json.dumps([*known[topic], columns, definition.key])
+        rules = [rules_of(definition)] if definition.rules else []
+        return json.dumps([*known[topic], columns, definition.key, *rules])
 
     def _upto(self, definition: Definition, end: Offsets) -> Held:
         """The table with all changes before `end`, and maybe later ones."""

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,10 @@ from starlette.requests import Request
 
 from mainstem.catalog.entry import Catalog
 from mainstem.config import Settings
+from mainstem.connect.captures import capture_of
+from mainstem.connect.planned import PlannedConnectors
 from mainstem.connect.secrets import Secrets
+from mainstem.connect.targets.target import check_target
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
@@ -134,6 +138,7 @@ class Services:
             lambda name: self.catalog().get(name),
             self.codec,
         )
+        secrets = Secrets(setup.project, os.environ)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
@@ -142,15 +147,15 @@ class Services:
             self.engine,
             LogFactsReader(self.admin),
             DefinedSchemas(source),
+            PlannedConnectors(secrets, capture_of, check_target),
             target=f"{settings.name} ({setup.connection.servers})",
         )
-        self._secrets = Secrets(setup.project, os.environ)
         self.connectors = Connectors(
             settings.name,
             self.catalog,
             setup.connect,
             LogTopics(self.admin, replicas),
-            self._secrets,
+            secrets,
         )
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
         self.metrics = Metrics(
@@ -170,7 +175,8 @@ class Services:
             admin=self.admin,
             pull=self.pull,
             statuses=lambda: flow_statuses(self),
-            broken=self.quarantine.broken,
+            connectors=self.connectors.all,
+            broken=self.broken,
             max_rows=query.max_rows,
             timeout_seconds=query.timeout_seconds,
         )
@@ -262,6 +268,10 @@ class Services:
     def statuses(self) -> dict[str, dict[str, Any]]:
         """The status topic: the latest word of each flow, and of the engine."""
         return self._statuses.items()
+
+    def broken(self, name: str) -> Mapping[str, int]:
+        """By rule, how many records have broken it; those of a table are counted by its view."""
+        return self.materialiser.broken(name) or self.quarantine.broken(name)
 
     async def health(self) -> dict[str, dict[str, Any]]:
         """What the gateway needs, and whether it is there."""

@@ -36,7 +36,7 @@ def flow_statuses(at: Services) -> dict[str, dict[str, Any]]:
 def rule_statuses(at: Services) -> list[dict[str, Any]]:
     """The rules of all streams, and how often they were broken."""
     try:
-        return all_rules(at.catalog(), at.quarantine.broken)
+        return all_rules(at.catalog(), at.broken)
     except MainstemError:
         return []
 

@@ -150,6 +150,7 @@ class Driver:
             self.admin,
             self.clock,
             self.formats,
+            self.folder,
         )
 
     def apply(

@@ -2,7 +2,9 @@
 
 `ViewWriter.write` is the fast way: all staged records in one or two statements. When PostgreSQL
 refuses them, `ViewWriter.write_good` finds the ones that cannot become rows: first by asking
-about all records at once, then, for what remains, by halves under savepoints.
+about all records at once, then, for what remains, by halves under savepoints. Records that break
+the table's rules are taken out before the rest is written: of the others of their key the last
+counts, as if they were not there.
 """
 
 # ruff: noqa: S608 - every name and text in these statements goes through `quoted` or `literal`
@@ -16,8 +18,12 @@ from dataclasses import dataclass, replace
 import psycopg
 from psycopg import errors as pg
 
-from mainstem.definitions.model import Definition, Format
+from mainstem.definitions.model import Definition, Format, OnViolation
+from mainstem.definitions.rules import told
+from mainstem.definitions.table_conditions import postgres_condition
+from mainstem.errors import MainstemError
 from mainstem.schemas.codec import Codec, NotDecoded
+from mainstem.schemas.postgres_types import postgres_type
 from mainstem.views.rows import (
     key_object,
     literal,
@@ -29,7 +35,6 @@ from mainstem.views.rows import (
     value_object,
 )
 from mainstem.views.store import Connection
-from mainstem.views.types import postgres_type
 from mainstem.vocabulary import Record
 
 DATA_ERRORS = (psycopg.DataError, psycopg.IntegrityError, pg.ProgramLimitExceeded)
@@ -48,6 +53,8 @@ class Rejected:
 
     record: Record
     cause: str
+    rules: tuple[str, ...] = ()
+    """The names of the rules that it breaks, if it is refused for that."""
 
 
 class Undecoded(psycopg.DataError):
@@ -104,19 +111,53 @@ class ViewWriter:
         self._bad_shape = _bad_shape(definition)
         self._bad_columns = _bad_columns(definition)
         self._bad_keys = _bad_keys(definition)
+        self._broken = _broken(definition)
 
-    def write(self, connection: Connection, records: Sequence[Record]) -> None:
-        """Stage the records and bring them into the table; of one key's records the last counts."""
+    def write(self, connection: Connection, records: Sequence[Record]) -> list[Rejected]:
+        """Stage the records and bring them into the table; of one key's records the last counts.
+
+        Those that break a rule come back.
+        """
         try:
             texts = [self._text(record) for record in records]
         except NotDecoded as error:
             raise Undecoded(str(error)) from None
-        self._write_texts(connection, texts)
+        return _whole(self._write_texts(connection, texts), records)
 
-    def _write_texts(self, connection: Connection, records: Sequence[Record]) -> None:
+    def _write_texts(self, connection: Connection, records: Sequence[Record]) -> list[Rejected]:
         """The same for records whose values are JSON."""
         stage(connection, records)
+        broken = self._take_out_broken(connection, records)
         self._write_staged(connection, any(record.value is None for record in records))
+        return broken
+
+    def _take_out_broken(self, connection: Connection, records: Sequence[Record]) -> list[Rejected]:
+        """Leave staged what keeps the rules."""
+        if not self._broken:
+            return []
+        found: dict[int, list[str]] = dict(connection.execute(self._broken).fetchall())
+        for n, names_ in sorted(found.items()):
+            self._stop_at(records[n], names_)
+        if found:
+            connection.execute(_UNSTAGE, [list(found)])
+        return [
+            Rejected(records[n], told(self.definition, names_), tuple(names_))
+            for n, names_ in sorted(found.items())
+        ]
+
+    def _stop_at(self, record: Record, broken: Sequence[str]) -> None:
+        """Go no further than a record that breaks a rule which says so."""
+        for rule in self.definition.rules:
+            if rule.action is OnViolation.FAIL and rule.name in broken:
+                raise MainstemError(
+                    "RULE_STOPS_FLOW",
+                    name=self.definition.name,
+                    rule=rule.name,
+                    condition=rule.shown,
+                    topic=record.topic,
+                    partition=record.partition,
+                    offset=record.offset,
+                )
 
     def _text(self, record: Record) -> Record:
         """The record with key and value as JSON text."""
@@ -144,15 +185,12 @@ class ViewWriter:
         for statement in (self._bad_json, self._bad_shape, self._bad_columns, self._bad_keys):
             if statement:
                 found: dict[int, str] = dict(connection.execute(statement).fetchall())
-                connection.execute(
-                    "DELETE FROM pg_temp.stage WHERE n = ANY($1::integer[])", [list(found)]
-                )
+                connection.execute(_UNSTAGE, [list(found)])
                 bad.update(found)
         rejected += [Rejected(readable[n], cause) for n, cause in sorted(bad.items())]
         good = [record for n, record in enumerate(readable) if n not in bad]
         rejected += self._write_by_halves(connection, good)
-        whole = {(record.partition, record.offset): record for record in records}
-        return [Rejected(whole[r.record.partition, r.record.offset], r.cause) for r in rejected]
+        return _whole(rejected, records)
 
     def _write_by_halves(self, connection: Connection, records: Sequence[Record]) -> list[Rejected]:
         if not records:
@@ -160,8 +198,7 @@ class ViewWriter:
         try:
             with connection.transaction():
                 connection.execute("DELETE FROM pg_temp.stage")
-                self._write_texts(connection, records)
-            return []
+                return self._write_texts(connection, records)
         except DATA_ERRORS as error:
             if len(records) == 1:
                 return [Rejected(records[0], _cause(error))]
@@ -180,6 +217,12 @@ class ViewWriter:
             if not self.definition.derived:
                 raise IncompleteKey("the key of a deletion does not name all key columns")
             connection.execute(self._delete_with_nulls)
+
+
+def _whole(rejected: Sequence[Rejected], records: Sequence[Record]) -> list[Rejected]:
+    """The same with the records as they are in the log."""
+    whole = {(record.partition, record.offset): record for record in records}
+    return [replace(r, record=whole[r.record.partition, r.record.offset]) for r in rejected]
 
 
 def _readable(record: Record) -> Record | Rejected:
@@ -211,6 +254,18 @@ def _cause(error: psycopg.Error) -> str:
 # -- the statements; columns of our own begin with _mainstem_, which no definition may use
 
 
+_UNSTAGE = "DELETE FROM pg_temp.stage WHERE n = ANY($1::integer[])"
+
+
+def _parsed(definition: Definition) -> str:
+    return (
+        "WITH parsed AS (SELECT s.n AS _mainstem_n, s.value IS NULL AS _mainstem_gone,"
+        f" {typed_columns(definition)}"
+        f" FROM pg_temp.stage s CROSS JOIN LATERAL jsonb_to_record({value_object(definition)})"
+        f" AS r({record_columns(definition)}))"
+    )
+
+
 def _last_per_key(definition: Definition) -> str:
     key = names(definition.key)
     last = (
@@ -218,11 +273,23 @@ def _last_per_key(definition: Definition) -> str:
         if definition.key
         else "SELECT * FROM parsed ORDER BY _mainstem_n DESC LIMIT 1"
     )
+    return f"{_parsed(definition)}, last AS ({last})"
+
+
+def _broken(definition: Definition) -> str:
+    """The numbers of staged records that break rules of a declared table, and which."""
+    if definition.derived or not definition.rules:
+        return ""
+    names_ = (
+        f"CASE WHEN {postgres_condition(rule, definition.columns)} IS FALSE"
+        f" THEN {literal(rule.name)} END"
+        for rule in definition.rules
+    )
+    listed = f"array_remove(ARRAY[{', '.join(names_)}], NULL)"
     return (
-        "WITH parsed AS (SELECT s.n AS _mainstem_n, s.value IS NULL AS _mainstem_gone,"
-        f" {typed_columns(definition)}"
-        f" FROM pg_temp.stage s CROSS JOIN LATERAL jsonb_to_record({value_object(definition)})"
-        f" AS r({record_columns(definition)})), last AS ({last})"
+        f"{_parsed(definition)}, judged AS (SELECT _mainstem_n AS n, {listed} AS broken"
+        " FROM parsed WHERE NOT _mainstem_gone) SELECT n, broken FROM judged"
+        " WHERE cardinality(broken) > 0"
     )
 
 

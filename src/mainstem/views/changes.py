@@ -17,7 +17,9 @@ from typing import Any
 import psycopg
 
 from mainstem.definitions.model import Definition, Kind, Select
+from mainstem.definitions.table_conditions import postgres_condition
 from mainstem.definitions.to_postgres import RECORDS, push_condition
+from mainstem.schemas.postgres_types import spark_type
 from mainstem.views.readers import AsyncConnection, Readers
 from mainstem.views.rows import (
     quoted,
@@ -26,7 +28,6 @@ from mainstem.views.rows import (
     typed_columns,
     value_object,
 )
-from mainstem.views.types import spark_type
 from mainstem.views.values import json_names, json_object
 from mainstem.vocabulary import Column, Record
 
@@ -86,7 +87,7 @@ class Evaluation:
         )
         self._evaluate = (
             f"SELECT {alias}._mainstem_n, {alias}._mainstem_gone, {condition}, {keys}{shown}"
-            f" FROM {_from_records(definition, alias)} ORDER BY 1"
+            f" FROM {_from_records(definition, alias)}{_keeping_rules(definition)} ORDER BY 1"
         )
 
     @property
@@ -184,6 +185,14 @@ def _headers_json(record: Record) -> str:
             for k, v in record.headers
         ]
     )
+
+
+def _keeping_rules(definition: Definition) -> str:
+    """Leaves out what breaks a rule of a declared table, as its view does."""
+    if definition.kind is not Kind.TABLE or definition.derived or not definition.rules:
+        return ""
+    kept = (f"{postgres_condition(r, definition.columns)} IS NOT FALSE" for r in definition.rules)
+    return f" WHERE _mainstem_gone OR ({' AND '.join(kept)})"
 
 
 def _from_records(definition: Definition, alias: str) -> str:

@@ -5,7 +5,8 @@ A round, for each view that has records, in the order in which it happens:
 1. poll     records of all views' topics come out of the log, each partition in order
 2. stage    a transaction begins; the view's records are copied into the staging table
 3. write    the last record of each key is upserted, or deleted when it is a tombstone
-4. set aside  records that cannot become rows are in the quarantine topic, acknowledged
+4. set aside  records that cannot become rows, or break a rule, are in the quarantine topic,
+            acknowledged
 5. offsets  the next offset of each partition is written
 6. commit   rows and offsets become visible together
 
@@ -24,25 +25,29 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import psycopg
 
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.crash import crash_point
 from mainstem.definitions.model import Kind
+from mainstem.definitions.rules import only_dropped
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import Reader
 from mainstem.schemas.codec import Codec
+from mainstem.schemas.postgres_types import postgres_type
 from mainstem.views.batch import DATA_ERRORS, Rejected, ViewWriter
 from mainstem.views.observe import Observer, TopicEnds, ViewProgress
 from mainstem.views.quarantine import ViewQuarantine
-from mainstem.views.store import StoredView, ViewStore, connect, reader_role
+from mainstem.views.store import Connection as StoreConnection
+from mainstem.views.store import StoredView, ViewStore, connect, judged_by, reader_role
 from mainstem.views.times import iso_utc
-from mainstem.views.types import postgres_type
 from mainstem.vocabulary import Column, Offsets, Record
 
 _LOG = logging.getLogger(__name__)
@@ -68,6 +73,8 @@ class _View:
     offsets: dict[int, int]
     saved: dict[int, int] = field(default_factory=dict)
     quarantined: int = 0
+    broken: Counter[str] = field(default_factory=Counter)
+    """By rule, how many records have broken it."""
     updated_at: float = 0.0
     rounds: int = 0
 
@@ -78,6 +85,15 @@ class _View:
     def pass_point(self, name: str) -> None:
         """Behind a step of a round; a test may end the process here."""
         crash_point(name, self.entry.name, self.rounds)
+
+
+class _Aside(NamedTuple):
+    """Records of a round that did not become rows."""
+
+    kept: int
+    """In the quarantine; others were dropped."""
+    broken: Counter[str]
+    """By rule, how many have broken it."""
 
 
 class Materialiser:
@@ -143,6 +159,11 @@ class Materialiser:
         """The last known ends of a view's topic; None when there is no such view here."""
         view = self._views.get(name)
         return None if view is None else self._observer.ends_of(view.topic)
+
+    def broken(self, name: str) -> dict[str, int]:
+        """By rule of a declared table, how many records have broken it."""
+        view = self._views.get(name)
+        return {} if view is None else dict(view.broken)
 
     def progress(self) -> list[ViewProgress]:
         """How far each view is, by name."""
@@ -223,9 +244,9 @@ class Materialiser:
             except psycopg.Error as error:
                 self._give_up(reader, view, _view_failed(name, error))
             except MainstemError as error:
-                if error.code != "REGISTRY_UNREACHABLE":
+                if error.code not in ("REGISTRY_UNREACHABLE", "RULE_STOPS_FLOW"):
                     raise
-                # a schema that nobody can be asked about concerns this view alone
+                # such a schema or record concerns this view alone
                 self._give_up(reader, view, error)
 
     def _write(
@@ -234,32 +255,46 @@ class Materialiser:
         view.rounds += 1
         view.pass_point("view-poll")
         offsets = {p: max(o, view.offsets.get(p, 0)) for p, o in reached.items()}
-        rejected: list[Rejected] = []
         try:
-            with store.connection.transaction():
-                view.writer.write(store.connection, records)
-                view.pass_point("view-write")
-                store.save_offsets(view.entry.name, offsets)
-                view.pass_point("view-offsets")
+            aside = self._write_by(view.writer.write, store, view, records, offsets)
         except DATA_ERRORS:
-            with store.connection.transaction():
-                rejected = view.writer.write_good(store.connection, records)
-                view.pass_point("view-write")
-                self._quarantine.keep(view.entry.name, view.topic, rejected)
-                view.pass_point("view-set-aside")
-                store.count_quarantined(view.entry.name, len(rejected))
-                store.save_offsets(view.entry.name, offsets)
-                view.pass_point("view-offsets")
+            aside = self._write_by(view.writer.write_good, store, view, records, offsets)
         view.pass_point("view-commit")
-        view.quarantined += len(rejected)
+        view.quarantined += aside.kept
+        view.broken += aside.broken
         view.offsets, view.saved, view.updated_at = offsets, dict(offsets), time.time()
-        if rejected:
+        if aside.kept:
             _LOG.warning(
                 "%d records of %s were set aside",
-                len(rejected),
+                aside.kept,
                 view.entry.name,
                 extra={"view": view.entry.name, "topic": view.topic},
             )
+
+    def _write_by(
+        self,
+        write: Callable[[StoreConnection, Sequence[Record]], list[Rejected]],
+        store: ViewStore,
+        view: _View,
+        records: Sequence[Record],
+        offsets: Offsets,
+    ) -> _Aside:
+        """Steps 2 to 6; gives what did not become rows."""
+        name, definition = view.entry.name, view.entry.definition
+        with store.connection.transaction():
+            rejected = write(store.connection, records)
+            view.pass_point("view-write")
+            kept = [r for r in rejected if not (r.rules and only_dropped(definition, r.rules))]
+            if kept:
+                self._quarantine.keep(name, view.topic, kept)
+                view.pass_point("view-set-aside")
+                store.count_quarantined(name, len(kept))
+            broken = Counter(rule for r in rejected for rule in r.rules)
+            if broken:
+                store.count_broken(name, broken)
+            store.save_offsets(name, offsets)
+            view.pass_point("view-offsets")
+        return _Aside(len(kept), broken)
 
     def _save_idle(self, store: ViewStore, view: _View, reached: Mapping[int, int]) -> None:
         """Follow the log past transaction markers, which are no records but take up offsets."""
@@ -335,6 +370,7 @@ class Materialiser:
             stored.built_from,
             offsets,
             quarantined=stored.quarantined,
+            broken=Counter(stored.broken),
         )
 
     def _follow(self, reader: Reader) -> None:
@@ -384,6 +420,8 @@ def _why_rebuild(entry: Entry, stored: StoredView | None, ends: TopicEnds) -> st
         definition.derived,
     ):
         return "another topic or key"
+    if stored.rules != judged_by(definition):
+        return "other rules"
     if _types(stored.columns) != _types(_without(definition.columns, _added(entry, stored))):
         # a column cannot just be added: records that are in the view already may have had it
         return "other columns"

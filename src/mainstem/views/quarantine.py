@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mainstem.errors import MainstemError
 from mainstem.log.admin import BROKER_DEFAULT, Admin
 from mainstem.log.connection import Connection
 from mainstem.log.producer import TransactionalProducer
@@ -56,14 +57,7 @@ class ViewQuarantine:
             transaction.send(
                 QUARANTINE_TOPIC,
                 [
-                    quarantined(
-                        item.record,
-                        stage="view",
-                        reader=view,
-                        code=CODE,
-                        cause=item.cause,
-                        at=at,
-                    )
+                    quarantined(item.record, reader=view, at=at, **_reason(view, item))
                     for item in new
                 ],
             )
@@ -72,6 +66,13 @@ class ViewQuarantine:
     def forget(self, view: str) -> None:
         """The view or its topic is gone: another one of its name begins from nothing."""
         self._admin.delete_group(_group(view))
+
+
+def _reason(view: str, rejected: Rejected) -> dict[str, str]:
+    if not rejected.rules:
+        return {"stage": "view", "code": CODE, "cause": rejected.cause}
+    broken = MainstemError("RULE_BROKEN", name=view, rules=rejected.cause)
+    return {"stage": "rule", "code": broken.code, "cause": broken.message}
 
 
 def _group(view: str) -> str:

@@ -1,8 +1,9 @@
 """The views' home in PostgreSQL: their tables, what they were built from, and how far they are.
 
 Schema `public` holds one table per view, under the view's own name. Schema `_mainstem` holds
-`views` (one row per view) and `offsets` (next offset to read per view and partition). Rows and
-offsets change in the same transaction, so the tables say exactly which records they contain.
+`views` (one row per view), `offsets` (next offset to read per view and partition) and `rules`
+(those that the view's records were judged by, and how many have broken each). Rows, offsets and
+counts change in the same transaction, so the tables say exactly which records they contain.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from psycopg.conninfo import conninfo_to_dict
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import Definition
 from mainstem.errors import MainstemError
+from mainstem.schemas.postgres_types import postgres_type
 from mainstem.views.rows import literal, names, quoted, table
-from mainstem.views.types import postgres_type
 from mainstem.vocabulary import Column, Offsets
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -54,6 +55,13 @@ CREATE TABLE IF NOT EXISTS _mainstem.offsets (
   updated_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (view, partition)
 ) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS _mainstem.rules (
+  view text NOT NULL REFERENCES _mainstem.views (name) ON DELETE CASCADE,
+  rule text NOT NULL,
+  condition text NOT NULL,
+  broken bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (view, rule)
+);
 CREATE TEMPORARY TABLE IF NOT EXISTS stage (n integer NOT NULL, key text, value text)
   ON COMMIT DELETE ROWS;
 """
@@ -79,6 +87,10 @@ class StoredView:
     """The topic's first offsets when the view was built."""
     quarantined: int
     offsets: dict[int, int]
+    rules: dict[str, str]
+    """Name -> condition of each rule that the records were judged by."""
+    broken: dict[str, int]
+    """How many records have broken each."""
 
 
 def connect(url: str) -> Connection:
@@ -128,11 +140,18 @@ class ViewStore:
     def views(self) -> dict[str, StoredView]:
         """All views by name, with their offsets."""
         offsets: dict[str, dict[int, int]] = {}
+        rules: dict[str, dict[str, str]] = {}
+        broken: dict[str, dict[str, int]] = {}
         with self.connection.transaction():
             for view, partition, offset in self.connection.execute(
                 "SELECT view, partition, next_offset FROM _mainstem.offsets"
             ):
                 offsets.setdefault(view, {})[partition] = offset
+            for view, rule, condition, count in self.connection.execute(
+                "SELECT view, rule, condition, broken FROM _mainstem.rules"
+            ):
+                rules.setdefault(view, {})[rule] = condition
+                broken.setdefault(view, {})[rule] = count
             rows = self.connection.execute(
                 "SELECT name, generation, topic, columns, key, derived, built_from, quarantined"
                 " FROM _mainstem.views"
@@ -148,6 +167,8 @@ class ViewStore:
                 built_from=_partitions(row[6]),
                 quarantined=row[7],
                 offsets=offsets.get(row[0], {}),
+                rules=rules.get(row[0], {}),
+                broken=broken.get(row[0], {}),
             )
             for row in rows
         }
@@ -174,6 +195,12 @@ class ViewStore:
                     definition.derived,
                     json.dumps(dict(begin)),
                 ],
+            )
+            rules = judged_by(definition)
+            self.connection.execute(
+                "INSERT INTO _mainstem.rules (view, rule, condition)"
+                " SELECT $1, * FROM unnest($2::text[], $3::text[])",
+                [definition.name, list(rules), list(rules.values())],
             )
             self.save_offsets(definition.name, begin)
 
@@ -210,6 +237,15 @@ class ViewStore:
             [view, records],
         )
 
+    def count_broken(self, view: str, records: Mapping[str, int]) -> None:
+        """Add to the numbers of records that have broken each rule."""
+        self.connection.execute(
+            "UPDATE _mainstem.rules r SET broken = broken + n"
+            " FROM unnest($2::text[], $3::bigint[]) AS more(name, n)"
+            " WHERE r.view = $1 AND r.rule = more.name",
+            [view, list(records), list(records.values())],
+        )
+
     def _check_ours(self, name: str) -> None:
         row = self.connection.execute(
             "SELECT to_regclass($2) IS NOT NULL"
@@ -226,6 +262,12 @@ class ViewStore:
 
     def _run(self, statement: str) -> None:
         self.connection.execute(statement)
+
+
+def judged_by(definition: Definition) -> dict[str, str]:
+    """Name -> condition of each rule that a view judges its records by: a flow judges its own."""
+    rules = () if definition.derived else definition.rules
+    return {rule.name: rule.condition.canonical for rule in rules}
 
 
 def check_names(definition: Definition) -> None:

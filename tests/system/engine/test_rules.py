@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
-from typing import Any
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
+import yaml
 from pydantic import TypeAdapter
 
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Create, Definition
+from mainstem.definitions.parse import parse_one
 from mainstem.engine.flow import Flow
 from mainstem.engine.refit import refit
 from mainstem.engine.status import FlowState
@@ -51,20 +55,23 @@ def test_kept_records_say_why_and_each_is_counted_once(driver: Driver) -> None:
 
 def test_a_record_comes_back_when_it_keeps_the_rules(driver: Driver) -> None:
     driver.apply(KEPT)
-    definition = TypeAdapter(Definition).dump_python(driver.entry("s").definition, mode="json")
     values = [b'{"n": 5}', b'{"id": 1, "n": 50}', b'{"id": 1, "n": 5}']
-    records = [
-        {"id": i, "key": None, "value": base64.b64encode(v).decode(), "cause": "", "topic": "s",
-         "partition": 0, "offset": i, "timestamp": 0}
-        for i, v in enumerate(values)
-    ]  # fmt: skip
-    request: dict[str, Any] = {"definition": definition, "query": None, "records": records}
-    answer = refit(driver.spark, driver.formats, request)
-    assert [r["problem"] for r in answer["records"]] == [
+    assert _refit(driver, driver.entry("s").definition, values) == [
         'it breaks the rule "id_not_null" (`id` IS NOT NULL)',
         'it breaks the rule "few" (n < 10)',
         None,
     ]
+
+
+def test_spark_judges_records_of_tables_as_postgres_does(driver: Driver) -> None:
+    cases = yaml.safe_load((Path(__file__).parents[1] / "table_rules.yaml").read_text())
+    rules = ", ".join(f"CONSTRAINT `{n}` CHECK ({c})" for n, c in cases["rules"].items())
+    made = parse_one(f"CREATE TABLE judged ({cases['columns']}, {rules})")
+    assert isinstance(made, Create)
+    values = [json.dumps(case["row"]).encode() for case in cases["rows"]]
+    problems = _refit(driver, made.definition, [*values, None])
+    found = [set(re.findall('the rule "(\\w+)"', problem or "")) for problem in problems]
+    assert found == [*(set(case["breaks"]) for case in cases["rows"]), set()]
 
 
 def test_a_flow_stops_before_the_record_until_the_rule_changes(
@@ -97,3 +104,20 @@ def test_a_flow_stops_before_the_record_until_the_rule_changes(
     until(flow, lambda: len(driver.rows("a")) == 2, "the flow goes on")
     flow.stop()
     assert sorted(row["id"] for row in driver.rows("a")) == [1, 3]
+
+
+def _refit(
+    driver: Driver, definition: Definition, values: Sequence[bytes | None]
+) -> list[str | None]:
+    """What would be wrong with each value."""
+    records = [
+        {"id": i, "key": None, "value": None if v is None else base64.b64encode(v).decode(),
+         "cause": "", "topic": "s", "partition": 0, "offset": i, "timestamp": 0}
+        for i, v in enumerate(values)
+    ]  # fmt: skip
+    request = {
+        "definition": TypeAdapter(Definition).dump_python(definition, mode="json"),
+        "query": None,
+        "records": records,
+    }
+    return [r["problem"] for r in refit(driver.spark, driver.formats, request)["records"]]

@@ -95,21 +95,5 @@ def test_a_misspelt_action_has_a_suggestion() -> None:
     assert 'Did you mean "drop"?' in caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("column", "text"),
-    [
-        (15, "CREATE STREAM s (CHECK (a > 0)) AS SELECT * FROM x"),
-        (35, "CREATE TABLE t (a INT PRIMARY KEY NOT NULL)"),
-        (43, "CREATE TABLE t (a INT PRIMARY KEY, CHECK (a > 0))"),
-    ],
-)
-def test_only_declared_streams_have_rules(column: int, text: str) -> None:
-    with pytest.raises(MainstemError) as caught:
-        parse_one(text)
-    assert caught.value.code == "NOT_SUPPORTED"
-    assert caught.value.location is not None
-    assert caught.value.location.column == column
-
-
 def test_a_table_may_have_tags() -> None:
     assert made("CREATE TABLE t (a INT PRIMARY KEY, b STRING PII)").pii == ("b",)

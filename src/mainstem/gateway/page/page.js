@@ -43,9 +43,10 @@ function objectRow(object, view, quarantined) {
   const status = object.status || {};
   const row = element("tr");
   const problem = status.error || (view && view.error);
+  const kind = object.sink ? "sink" : object.kind;
   const state = problem && !object.derived ? "failed" : object.derived ? status.state || "starting" : view ? "served" : "declared";
   const lag = object.derived ? status.lag_records : view ? view.lag_records : null;
-  row.append(element("td", object.name, "name"), element("td", object.kind));
+  row.append(element("td", object.name, "name"), element("td", kind));
   const cell = element("td");
   const mark = element("span");
   badge(mark, state, TONES[state]);
@@ -88,13 +89,14 @@ function showObjects(objects, status) {
   byId("objects").hidden = objects.length === 0;
   byId("no-objects").hidden = objects.length !== 0;
   const select = byId("table");
-  const names = objects.map((object) => object.name);
+  const readable = objects.filter((object) => object.kind !== "source");
+  const names = readable.map((object) => object.name);
   const present = [...select.options].slice(1).map((option) => option.value);
   if (select.options.length && names.join("\n") === present.join("\n")) return;
   const chosen = select.value;
   select.replaceChildren(element("option", "choose …"));
   select.options[0].value = "";
-  for (const object of objects) {
+  for (const object of readable) {
     const option = element("option", `${object.name} (${object.kind})`);
     option.value = object.name;
     select.append(option);

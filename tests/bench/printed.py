@@ -1,0 +1,26 @@
+"""What a run has measured, printed at once: a run that is stopped leaves what it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+
+out = Console(width=120, highlight=False)
+_NAME_WIDTH = 40
+_LEAST_WIDTH = 9
+
+
+def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
+    """A table, each row of it as soon as it is there."""
+    widths = [max(len(heading), _LEAST_WIDTH) for heading in headings[1:]]
+
+    def show(row: Sequence[str], style: str = "") -> None:
+        cells = [row[0].ljust(_NAME_WIDTH), *map(str.rjust, row[1:], widths)]
+        out.print("  ".join(cells), style=style)
+
+    if title:
+        out.print(title, style="italic")
+    show(headings, "bold")
+    for row in rows:
+        show(row)
