@@ -175,6 +175,7 @@ class Services:
             admin=self.admin,
             pull=self.pull,
             statuses=lambda: flow_statuses(self),
+            connectors=self.connectors.all,
             broken=self.broken,
             max_rows=query.max_rows,
             timeout_seconds=query.timeout_seconds,
