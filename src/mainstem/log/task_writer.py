@@ -163,19 +163,16 @@ def write_task(
 
     Workers run one task at a time; still, several threads may write for different tasks.
     """
-    return _TaskWriter(Connection.from_dict(connection), task, note).run(rows)
+    return _TaskWriter(Connection.from_dict(connection), task).run(rows, note)
 
 
 class _TaskWriter:
-    def __init__(
-        self, connection: Connection, task: TaskWrite, note: Callable[[], str | None]
-    ) -> None:
+    def __init__(self, connection: Connection, task: TaskWrite) -> None:
         self._connection = connection
         self._task = task
-        self._note = note
         self._id = task.transactional_id
 
-    def run(self, rows: Iterable[Rows]) -> TaskResult:
+    def run(self, rows: Iterable[Rows], note: Callable[[], str | None]) -> TaskResult:
         task = self._task
         filled = (some for some in rows if len(some.values))
         wait = task.late and task.recovering
@@ -195,8 +192,8 @@ class _TaskWriter:
             crash_point("after_token_read", task.flow, task.batch_id)
             if token is not None:
                 _keep(self._connection, task, held)
-                note = token.get("note")
-                return TaskResult(0, skipped=True, reused=kept is not None, note=note)
+                said = token.get("note")
+                return TaskResult(0, skipped=True, reused=kept is not None, note=said)
         if first is None:
             first = next(filled, None)
             if first is None:
@@ -210,7 +207,7 @@ class _TaskWriter:
             crash_point("after_produce", task.flow, task.batch_id)
 
             # 4. the token, and wait: a crash point behind this line finds all of it in the log
-            self._produce_token(producer)
+            self._produce_token(producer, note())
             transactions.flush(producer, _COMMIT_SECONDS)
             crash_point("after_token", task.flow, task.batch_id)
         except KafkaException as error:
@@ -280,10 +277,9 @@ class _TaskWriter:
                 if time.monotonic() > deadline:
                     raise unreachable(self._connection.servers) from None
 
-    def _produce_token(self, producer: Producer) -> None:
+    def _produce_token(self, producer: Producer, note: str | None) -> None:
         task = self._task
         said = {"batch": task.batch_id, "epoch": task.epoch}
-        note = self._note()
         token = json.dumps(said if note is None else {**said, "note": note}).encode()
         key = task.token_key.encode()
         self._produce_when_possible(producer, task.tokens_topic, token, key, -1, 0, None)
