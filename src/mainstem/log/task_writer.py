@@ -78,6 +78,11 @@ class TaskWrite:
         """Key of the task's commit token."""
         return f"{self.flow}|{self.task}"
 
+    @property
+    def token(self) -> bytes:
+        """The commit token: says that this batch is in the log."""
+        return json.dumps({"batch": self.batch_id, "epoch": self.epoch}).encode()
+
 
 Headers = list[tuple[str, str | bytes | None]] | None
 
@@ -269,9 +274,8 @@ class _TaskWriter:
 
     def _produce_token(self, producer: Producer) -> None:
         task = self._task
-        token = json.dumps({"batch": task.batch_id, "epoch": task.epoch}).encode()
         key = task.token_key.encode()
-        self._produce_when_possible(producer, task.tokens_topic, token, key, -1, 0, None)
+        self._produce_when_possible(producer, task.tokens_topic, task.token, key, -1, 0, None)
 
 
 def token_is_committed(connection: Connection, task: TaskWrite) -> bool:
