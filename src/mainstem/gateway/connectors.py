@@ -89,16 +89,9 @@ class LogTopics:
 class Connectors:
     """All connectors of the project. Without Kafka Connect, sources are shown with that error."""
 
-    def __init__(
-        self,
-        project: str,
-        catalog: Callable[[], Catalog],
-        at: ConnectPlace | None,
-        topics: LogTopics,
-        secrets: Secrets,
-    ) -> None:
+    def __init__(self, catalog: Callable[[], Catalog], keeper: Keeper | None) -> None:
         self._catalog = catalog
-        self._keeper = None if at is None else _keeper(project, catalog, at, topics, secrets)
+        self._keeper = keeper
 
     def start(self) -> None:
         """Begin to keep them in step with the catalog; returns at once."""
@@ -115,6 +108,10 @@ class Connectors:
         if self._keeper is None:
             return [not_run(source, _not_given()) for source in self._sources().values()]
         return [connector_shown(name, care) for name, care in self._keeper.cares().items()]
+
+    def runs(self, name: str) -> bool:
+        """True while there is a connector of that source, or may be: one that is being removed."""
+        return self._keeper is not None and name.lower() in self._keeper.cares()
 
     def worker(self) -> dict[str, Any]:
         """How Kafka Connect itself is."""
@@ -168,13 +165,15 @@ class Connectors:
             return {}
 
 
-def _keeper(
+def keeper_of(
     project: str,
     catalog: Callable[[], Catalog],
     at: ConnectPlace,
     topics: LogTopics,
     secrets: Secrets,
 ) -> Keeper:
+    """What keeps the connectors of a project in step with its catalog."""
+
     def resolve(connector: str, written: Mapping[str, str]) -> dict[str, Any]:
         return spec_of(Role.SOURCE, connector).resolve(written, secrets)
 

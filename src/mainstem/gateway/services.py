@@ -28,7 +28,7 @@ from mainstem.connect.targets.target import check_target
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
-from mainstem.gateway.connectors import Connectors, ConnectPlace, LogTopics
+from mainstem.gateway.connectors import Connectors, ConnectPlace, LogTopics, keeper_of
 from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.metrics import Metrics
@@ -139,6 +139,11 @@ class Services:
             self.codec,
         )
         secrets = Secrets(setup.project, os.environ)
+        keeper = None
+        if setup.connect is not None:
+            topics = LogTopics(self.admin, replicas)
+            keeper = keeper_of(settings.name, self.catalog, setup.connect, topics, secrets)
+        self.connectors = Connectors(self.catalog, keeper)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
@@ -147,15 +152,8 @@ class Services:
             self.engine,
             LogFactsReader(self.admin),
             DefinedSchemas(source),
-            PlannedConnectors(secrets, capture_of, check_target),
+            PlannedConnectors(secrets, capture_of, check_target, self.connectors.runs),
             target=f"{settings.name} ({setup.connection.servers})",
-        )
-        self.connectors = Connectors(
-            settings.name,
-            self.catalog,
-            setup.connect,
-            LogTopics(self.admin, replicas),
-            secrets,
         )
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
         self.metrics = Metrics(

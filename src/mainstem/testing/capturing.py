@@ -72,6 +72,11 @@ class Capturing:
             "shop", identity, "postgres-cdc", options, ("public.orders",), (TOPIC,), paused
         )
 
+    def turn(self, *, paused: bool) -> None:
+        """Pauses or resumes it, and waits until that is so."""
+        self.want(paused=paused)
+        self.await_state("paused" if paused else "running")
+
     def shown(self, name: str = "shop") -> dict[str, Any]:
         """What is said of a connector."""
         return connector_shown(name, self.keeper.care(name))

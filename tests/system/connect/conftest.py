@@ -19,7 +19,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourcePostgres]:
     """The server that changes are captured from."""
     server = SourcePostgres(tmp_path_factory.mktemp("shop")).start()
     yield server
-    server.stop()
+    server.remove()
 
 
 @pytest.fixture
@@ -43,6 +43,7 @@ def capturing(
         connection.execute("CREATE SCHEMA IF NOT EXISTS public")
         connection.execute("GRANT CREATE ON DATABASE shop TO capturer")
     with Stack(load_project(folder), ("broker", "connect")) as stack:
+        assert stack.pid("connect") is None
         made = Capturing(stack, shop)
         made.keeper.start()
         yield made
