@@ -98,7 +98,13 @@ def _connection_parts(definition: Definition) -> dict[str, Any]:
     connection = connection_of(definition)
     if connection is None:
         return {}
-    return {"connector": connection.connector, "options": sorted(connection.options)}
+    parts: dict[str, Any] = {
+        "connector": connection.connector,
+        "options": sorted(connection.options),
+    }
+    if definition.transforms:
+        parts["transforms"] = [transform.shown for transform in definition.transforms]
+    return parts
 
 
 def _version(function: FunctionDefinition) -> str:

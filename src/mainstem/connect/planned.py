@@ -14,6 +14,7 @@ from mainstem.connect.secrets import Secrets
 from mainstem.connect.spec import ConnectorSpec, Role
 from mainstem.definitions.connections import CONNECTOR, connection_of, option_place
 from mainstem.definitions.model import Connection, Definition, Kind
+from mainstem.definitions.transforms import Mask, Transform
 from mainstem.errors import MainstemError
 
 UNREACHABLE = "CONNECTOR_UNREACHABLE"
@@ -21,8 +22,8 @@ _AT_NAME = ("UNKNOWN_OPTION",)
 """Errors about an option that are at its name; all others are at its value."""
 
 
-Check = Callable[[str, Mapping[str, Any], Definition], None]
-"""Raises what speaks against a sink's target, without a place: connector, options, what is read.
+Check = Callable[[str, Mapping[str, Any], Definition, Sequence[Transform]], None]
+"""Raises what speaks against a sink's target: connector, options, what is read, transforms.
 
 Called while a plan is made, in the gateway, from any thread. Options are those of the connector's
 description, with secrets filled in.
@@ -64,7 +65,10 @@ class PlannedConnectors:
         connection = _connection(sink)
         try:
             options = _spec(sink).resolve(dict(connection.options), self._secrets)
-            self._check(connection.connector, options, read)
+            for transform in sink.transforms:
+                if isinstance(transform, Mask) and transform.salt is not None:
+                    self._secrets.resolve(transform.salt)
+            self._check(connection.connector, options, read, sink.transforms)
         except MainstemError as error:
             raise self._placed(error, sink) from None
 

@@ -27,11 +27,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mainstem.connect.catalogue import spec_of
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.spec import Role
-from mainstem.connect.targets.target import Part, Poison, Shape, module_of
+from mainstem.connect.targets.target import REFUSED, Part, Poison, Shape, module_of, poison_at
 from mainstem.crash import crash_point
 from mainstem.engine.aside import put_aside
 from mainstem.errors import MainstemError
@@ -122,7 +123,10 @@ class TargetTask:
         try:
             self._ask(target.open, part)
             for batch in chain((first,), others):
-                poison += self._ask(target.write, pa.Table.from_batches([batch]))
+                rows, refused = _fit(pa.Table.from_batches([batch]))
+                poison += refused
+                if rows.num_rows:
+                    poison += self._ask(target.write, rows)
                 records += batch.num_rows
             crash_point("target_written", task.flow, task.batch_id)
             poison += self._ask(target.finish)
@@ -148,3 +152,14 @@ class TargetTask:
 
     def _masked(self, value: Any) -> Any:
         return self._secrets.mask(value) if isinstance(value, str) else value
+
+
+def _fit(rows: pa.Table) -> tuple[pa.Table, list[Poison]]:
+    """The rows that went through all transforms, and the others."""
+    if REFUSED not in rows.column_names:
+        return rows, []
+    causes = rows[REFUSED].to_pylist()
+    refused = [poison_at(rows, at, cause) for at, cause in enumerate(causes) if cause is not None]
+    if refused:
+        rows = rows.filter(pc.is_null(rows[REFUSED]))
+    return rows.drop_columns([REFUSED]), refused
