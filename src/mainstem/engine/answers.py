@@ -44,6 +44,7 @@ from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
 from mainstem.engine.target import explained_target
 from mainstem.engine.times import check_expression
+from mainstem.engine.transform_trial import tried_transforms
 from mainstem.engine.transforms import check_transforms
 from mainstem.engine.trial import tried
 from mainstem.errors import MainstemError
@@ -109,6 +110,8 @@ class Answers:
             case "try":
                 parts = (self._spark, self._connection, self._admin, self._formats)
                 yield from tried(*parts, payload)
+            case "transform":
+                yield tried_transforms(self._spark, payload)
             case "refit":
                 yield refit(self._spark, self._formats, payload)
             case _:

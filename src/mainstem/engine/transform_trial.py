@@ -39,8 +39,8 @@ def tried_transforms(spark: SparkSession, payload: Mapping[str, Any]) -> dict[st
     definition = _DEFINITION.validate_python(payload["definition"])
     transforms = _TRANSFORMS.validate_python(payload["transforms"])
     session, name = spark.newSession(), definition.name
+    columns = after_all(Rows(definition.columns, definition.key), transforms).columns
     check_transforms(session, definition.columns, transforms, name)
-    columns = after_all(Rows(definition.columns), transforms).columns
     rows = _decoded(session, definition, payload["records"])
     rows = transformed(rows, definition.columns, transforms, name, str)
     made = rows.select(

@@ -27,6 +27,7 @@ from mainstem.gateway.routes import (
     subscribe,
     tables,
     topics,
+    transforms,
     trials,
 )
 from mainstem.gateway.services import Services
@@ -62,7 +63,7 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     app.router.routes.insert(0, tables.LOOKUP)
     for part in (
         sql, subscribe, objects, asyncapi, backfills, plan, streams, topics, trials, quarantine,
-        status,
+        transforms, status,
         health, page,
     ):  # fmt: skip
         app.include_router(part.router)
