@@ -71,6 +71,7 @@ class Statements:
         admin: Admin,
         pull: Pull,
         statuses: Statuses,
+        connectors: Callable[[], Sequence[Mapping[str, Any]]],
         broken: Broken,
         max_rows: int,
         timeout_seconds: float,
@@ -84,6 +85,7 @@ class Statements:
         self._admin = admin
         self._pull = pull
         self._statuses = statuses
+        self._connectors = connectors
         self._broken = broken
         self._max_rows = max_rows
         self._timeout = timeout_seconds
@@ -261,7 +263,7 @@ class Statements:
                 rows = [[f.name, f.flavour.value, f.signature, str(f.location)] for f in functions]
                 return _rows(("name", "flavour", "signature", "file"), rows)
             case Listing.SOURCES:
-                return _rows(*connected.sources(catalog))
+                return _rows(*connected.sources(catalog, self._connectors()))
             case Listing.SINKS:
                 return _rows(*connected.sinks(catalog, self._statuses()))
             case Listing.CONNECTORS:

@@ -49,6 +49,15 @@ logger.worker.level = info
 # snapshots, slots and positions; passwords are masked by Debezium itself
 logger.debezium.name = io.debezium
 logger.debezium.level = info
+logger.threads.name = io.debezium.util.Threads
+logger.threads.level = warn
+logger.connections.name = io.debezium.jdbc.JdbcConnection
+logger.connections.level = warn
+logger.settings.name = io.debezium.config.CommonConnectorConfig
+logger.settings.level = warn
+# complains of a converter of Debezium's that nobody uses, and that wants a newer Connect
+logger.plugins.name = org.apache.kafka.connect.runtime.isolation.PluginScanner
+logger.plugins.level = off
 # says all settings of each client, each time
 logger.configs.name = org.apache.kafka.common.config.AbstractConfig
 logger.configs.level = error
@@ -96,6 +105,8 @@ def worker_properties(settings: Settings, servers: str, port: int, folder: Path)
         "exactly.once.source.support": "enabled",
         "key.converter": json_converter,
         "value.converter": json_converter,
+        # who drops a source drops its topics: a record that comes late must not bring one back
+        "topic.creation.enable": "false",
         "config.storage.topic": "_mainstem.connect.configs",
         "config.storage.replication.factor": replicas,
         "offset.storage.topic": "_mainstem.connect.offsets",
@@ -109,7 +120,8 @@ def worker_properties(settings: Settings, servers: str, port: int, folder: Path)
         # after a crash its successor waits until the old session is over
         "session.timeout.ms": 6_000,
         "heartbeat.interval.ms": 2_000,
-        "producer.compression.type": "lz4",
+        # a record carries its schema, most of which is the same text each time
+        "producer.compression.type": "zstd",
         "producer.linger.ms": 5,
         "producer.batch.size": 131_072,
         "producer.max.request.size": settings.kafka.max_record_bytes,

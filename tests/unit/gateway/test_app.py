@@ -156,6 +156,7 @@ class Stub:
             admin=cast(Any, self.admin),
             pull=cast(Any, self.pull),
             statuses=lambda: {"home": {"state": "running", "lag_records": 7}},
+            connectors=lambda: [{"name": "shop", "state": "running", "error": None}],
             broken=self.broken,
             max_rows=10,
             timeout_seconds=1.0,
@@ -386,7 +387,8 @@ def connected(stub: Stub) -> None:
 
 @pytest.mark.usefixtures("connected")
 def test_sources_and_sinks_are_shown(client: TestClient) -> None:
-    assert sql(client, "SHOW SOURCES")["rows"] == [["shop", "postgres-cdc", "shop_orders", False]]
+    [source] = sql(client, "SHOW SOURCES")["rows"]
+    assert source == ["shop", "postgres-cdc", "shop_orders", "running", None]
     assert sql(client, "SHOW SINKS")["rows"] == [["out", "files", "users", None, None, None]]
     assert "out" not in [row[0] for row in sql(client, "SHOW STREAMS")["rows"]]
     listed = sql(client, "SHOW CONNECTORS")["rows"]
