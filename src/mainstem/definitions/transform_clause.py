@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from mainstem.definitions.cursor import Cursor
-from mainstem.definitions.lexer import T, Token
+from mainstem.definitions.lexer import Source, T, Token
 from mainstem.definitions.names import check_column_name
 from mainstem.definitions.rules import read_condition
 from mainstem.definitions.transforms import (
@@ -52,13 +52,24 @@ def read_transforms(cursor: Cursor) -> tuple[Transform, ...]:
     if not cursor.accept(CLAUSE):
         return ()
     cursor.expect("(")
-    found = read_calls(cursor)
+    found = _calls(cursor)
     cursor.expect(")")
     return found
 
 
-def read_calls(cursor: Cursor) -> tuple[Transform, ...]:
-    """Calls with commas between them."""
+def parse_transforms(text: str, file: str = "<transforms>") -> tuple[Transform, ...]:
+    """A list by itself: what stands in the brackets of the clause."""
+    source = Source(text, file)
+    statements = source.statements()
+    if len(statements) != 1:
+        raise source.syntax("a list of transforms was expected", 0)
+    cursor = Cursor(source, statements[0])
+    found = _calls(cursor)
+    cursor.finish()
+    return found
+
+
+def _calls(cursor: Cursor) -> tuple[Transform, ...]:
     found = [_call(cursor)]
     while cursor.accept(","):
         found.append(_call(cursor))

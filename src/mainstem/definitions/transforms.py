@@ -1,6 +1,6 @@
 """The transforms of a source or a sink: what is done to each row, one after the other.
 
-Each says with `shown` how it is written; two lists that are shown alike do the same.
+Each says with `shown` how it is written; two that are shown alike do the same.
 """
 
 from __future__ import annotations
@@ -171,7 +171,8 @@ class Filter:
     @property
     def shown(self) -> str:
         """As it is written, on one line."""
-        return f"filter({self.canonical})"
+        commented = "--" in self.condition or "/*" in self.condition
+        return f"filter({' '.join((self.canonical if commented else self.condition).split())})"
 
 
 @dataclass(frozen=True, slots=True)

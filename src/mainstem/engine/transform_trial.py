@@ -86,7 +86,7 @@ def _told(row: Mapping[str, Any]) -> dict[str, Any]:
         return {**told, "result": "bad", "cause": _NOT_DECODED}
     told["before"] = json.loads(row["before"])
     if row["refused"] is not None:
-        return {**told, "result": "refused", "cause": row["refused"]}
+        return {**told, "result": "refused", "cause": f"{row['refused']} fails"}
     if not row["passed"]:
         return {**told, "result": "left out"}
     return {**told, "result": "passed", "after": json.loads(row["after"])}

@@ -165,7 +165,7 @@ class _Step:
         return value
 
     def _refuse_if(self, failed: SparkColumn) -> None:
-        cause = F.lit(f"{self._transform.shown} cannot be done with its value")
+        cause = F.lit(self._transform.shown)
         fails = F.col(REFUSED).isNull() & F.col(PASSED) & ~F.col(GONE) & failed
         self.refused = F.when(fails, cause).otherwise(F.col(REFUSED))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ import pytest
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import Connection as Outside
 from mainstem.definitions.model import Definition, Kind, Query
+from mainstem.definitions.transform_clause import parse_transforms
+from mainstem.definitions.transforms import Transform
 from mainstem.engine.flow import Flow
 from mainstem.engine.status import FlowState
 from mainstem.local.stack import Stack
@@ -33,7 +36,14 @@ CREATE TABLE counts AS SELECT name, count(*) AS n FROM s GROUP BY name;
 """
 
 
-def sink(driver: Driver, name: str, source: str, connector: str, **options: str) -> None:
+def sink(
+    driver: Driver,
+    name: str,
+    source: str,
+    connector: str,
+    transforms: tuple[Transform, ...] = (),
+    **options: str,
+) -> None:
     """Puts a sink into the driver's catalog; called again, it begins anew."""
     text = f"SELECT * FROM {source}"
     query = Query(text, text, (source,), HERE, columns_read=("*",))
@@ -46,6 +56,7 @@ def sink(driver: Driver, name: str, source: str, connector: str, **options: str)
         columns=(Column("batch", "bigint"), Column("records", "bigint")),
         query=query,
         target=Outside(connector, tuple(options.items())),
+        transforms=transforms,
     )
     known = driver.catalog.get(name)
     generation = 1 if known is None else known.generation + 1
@@ -189,3 +200,45 @@ def test_a_target_that_fails_is_tried_until_it_works(
 
     eventually(told, SECONDS, what="the status tells of both rows, and of no more")
     assert flow.status.error is None
+
+
+def test_rows_are_transformed_on_their_way(
+    driver: Driver, database: Database, tmp_path: Path
+) -> None:
+    driver.apply(SQL)
+    done = parse_transforms(
+        "filter(name <> 'hidden'), rename(id, item), mask(name, partial, 1), insert(of, _object)"
+    )
+    sink(driver, "copied", "t", "postgres", done, **database.options("copied"))
+    salted = parse_transforms("drop(at, tags), mask(id, hash, '${file:secrets/url}')")
+    sink(driver, "hashed", "s", "postgres", salted, **database.options("hashed", key="id"))
+    out = {"folder": str(tmp_path / "out"), "format": "jsonl"}
+    numbers = parse_transforms("filter(10 / id <= 10), cast(name, INT), drop(at, tags)")
+    sink(driver, "filed", "s", "files", numbers, **out)
+    driver.send([Event("t", {"id": i, "name": name}) for i, name in enumerate(["ab", "cd", "ef"])])
+    driver.send([event(0, "7"), event(1, "x"), event(2, "8"), event(-1, "9"), event(2, "10")])
+    driver.run()
+    assert database.rows("copied") == [(0, "*b", "t"), (1, "*d", "t"), (2, "*f", "t")]
+    # a row that does not pass any more is gone, like one that is deleted
+    driver.send([Event("t", {"id": 1, "name": "hidden"}), Event("t", key="2")])
+    driver.run()
+    assert database.rows("copied") == [(0, "*b", "t")]
+
+    salt = database.url.encode()
+    hashes = {hashlib.sha256(salt + f"{id_}".encode()).hexdigest() for id_ in (0, 1, 2, -1)}
+    hashed = dict(database.rows("hashed"))
+    assert set(hashed) == hashes
+    assert hashed[hashlib.sha256(salt + b"2").hexdigest()] == "10"
+
+    rows = [json.loads(x) for p in Path(out["folder"]).rglob("*.jsonl") for x in p.open()]
+    found = sorted((row["id"], row["name"]) for row in rows)
+    assert found == [(-1, 9), (2, 8), (2, 10)]
+    kept = [{n: (v or b"").decode() for n, v in record.headers} for record in driver.quarantine()]
+    assert {(k["object"], k["code"], k["stage"]) for k in kept} == {
+        ("filed", "TRANSFORM_FAILED", "target")
+    }
+    done_wrong = 'the transform {} of "filed" cannot be done with the values of the row'
+    assert sorted(k["cause"] for k in kept) == [
+        done_wrong.format("cast(name, INT)"),
+        done_wrong.format("filter(10 / id <= 10)"),
+    ]

@@ -11,23 +11,17 @@ import yaml
 from pydantic import TypeAdapter
 from pyspark.sql import SparkSession
 
-from mainstem.definitions.cursor import Cursor
-from mainstem.definitions.lexer import Source
 from mainstem.definitions.model import Create, Definition
 from mainstem.definitions.parse import parse_one
-from mainstem.definitions.transform_clause import read_calls
+from mainstem.definitions.transform_clause import parse_transforms
 from mainstem.definitions.transforms import Transform
 from mainstem.engine.transform_trial import tried_transforms
+from mainstem.errors import MainstemError
 from mainstem.testing.driver import Driver
 
 pytestmark = pytest.mark.spark
 
 CASES = yaml.safe_load((Path(__file__).parents[1] / "transforms.yaml").read_text())
-
-
-def transforms_of(text: str) -> tuple[Transform, ...]:
-    source = Source(text)
-    return read_calls(Cursor(source, source.statements()[0]))
 
 
 def tried(spark: SparkSession, text: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -38,7 +32,7 @@ def tried(spark: SparkSession, text: str, rows: list[dict[str, Any]]) -> dict[st
         {
             "definition": TypeAdapter(Definition).dump_python(made.definition, mode="json"),
             "transforms": TypeAdapter(tuple[Transform, ...]).dump_python(
-                transforms_of(text), mode="json"
+                parse_transforms(text), mode="json"
             ),
             "records": [json.dumps(row) for row in rows],
         },
@@ -57,3 +51,24 @@ def test_each_case(driver: Driver) -> None:
         if (found["result"], found["after"]) != (result, wanted):
             wrong.append((case["do"], found, wanted))
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("transforms", "code", "column"),
+    [
+        ("drop(n), filter(n > 0)", "UNKNOWN_COLUMN", 17),
+        ("filter(total)", "INVALID_TRANSFORM", 8),
+        ("rename(n, m),\n filter(upper(tags) = 'A')", "TYPE_MISMATCH", 9),
+        ("timestamp(at, 'yyyy-bb')", "INVALID_TRANSFORM", 1),
+        ("timestamp(stamp, 'EEEE')", "INVALID_TRANSFORM", 1),
+        ("drop(x)", "UNKNOWN_COLUMN", 6),
+    ],
+)
+def test_what_spark_cannot_do_is_told_at_its_place(
+    driver: Driver, transforms: str, code: str, column: int
+) -> None:
+    with pytest.raises(MainstemError) as caught:
+        tried(driver.spark, transforms, [])
+    assert caught.value.code == code, caught.value
+    assert caught.value.location is not None
+    assert caught.value.location.column == column

@@ -55,7 +55,7 @@ class World:
             for table, columns in self.tables.items()
         )
 
-    def check(self, connector, options, source):
+    def check(self, connector, options, source, transforms):
         self.checked.append((connector, options["password"], source.name, source.columns))
         if self.problem is not None:
             raise self.problem
@@ -337,6 +337,11 @@ def test_a_sink_is_checked_when_it_is_new_or_changes():
     assert "t0p" not in error.message
 
 
+def test_a_salt_that_is_not_there_is_told():
+    masked = SINK.replace("'c')", "'c')\n  TRANSFORM (mask(page, hash, '${env:NONE}'))")
+    assert refusal(World().plan, masked).code == "SECRET_MISSING"
+
+
 def test_an_error_of_the_target_is_at_its_option():
     wrong = MainstemError("INVALID_OPTION", option="table", value="c", problem="no", advice="no")
     error = refusal(World(problem=wrong).plan, SINK)
@@ -350,6 +355,7 @@ def test_an_error_of_the_target_is_at_its_option():
         ("${env:PASSWORD}", "${env:URL}", ChangeInPlace),
         ("FROM clicks ", "FROM others ", Rebuild),
         ("page STRING", "page STRING, more INT", ChangeInPlace),
+        ("table = 'c')", "table = 'c') TRANSFORM (drop(page))", ChangeInPlace),
     ],
 )
 def test_a_sink_begins_anew_elsewhere_only(old, new, step):

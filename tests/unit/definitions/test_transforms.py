@@ -59,7 +59,7 @@ def failure(transforms: str, key: tuple[str, ...] = ("id",)) -> MainstemError:
         "insert(n, -9223372036854775808)",
         "insert(b, true)",
         "insert(where_from, _topic)",
-        "filter(total > 0 AND Email IS NOT NULL)",
+        "filter(total >= 0 AND Email IS NOT NULL)",
         "flatten(address)",
         "timestamp(at, 'yyyy-MM-dd')",
         "timestamp(at, millis)",

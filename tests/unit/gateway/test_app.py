@@ -97,6 +97,10 @@ class Engine:
         yield {"read": last, "of": last}
         yield {"found": {"passed": len(definition.columns)}}
 
+    def try_transforms(self, definition: Any, transforms: Any, records: Any) -> dict[str, Any]:
+        columns = [column.name for column in definition.columns]
+        return {"columns": columns, "do": [t.shown for t in transforms], "records": records}
+
 
 class Admin:
     """A log with some topics."""
@@ -543,3 +547,42 @@ def test_a_trial_tells_how_far_it_is(client: TestClient) -> None:
     assert client.post("/v1/topics/none/trial", json=request).json()["title"] == "UNKNOWN_TOPIC"
     for bad in ({"last": 0}, {"schemaType": "XML"}, {"schema": ""}):
         assert client.post("/v1/topics/clicks/trial", json=request | bad).status_code in (400, 422)
+
+
+def test_transforms_are_tried_on_records_of_an_object_or_of_columns(client: TestClient) -> None:
+    def tried(**request: Any) -> Any:
+        return client.post("/v1/transforms/trial", json={"records": ["{}"], **request}).json()
+
+    found = tried(transforms="drop(NAME), rename(id, Key)", object="Users")
+    assert found["do"] == ["drop(name)", "rename(id, Key)"]
+    assert (found["columns"], found["records"]) == (["id", "name"], ["{}"])
+    assert tried(transforms="drop(b)", columns="a INT, b INT")["columns"] == ["a", "b"]
+    assert tried(transforms="drop(b)", object="talk")["columns"] == ["city", "text"]
+    assert tried(transforms="drop(a)", object="nobody")["title"] == "UNKNOWN_RELATION"
+    assert tried(transforms="drop(a)")["title"] == "BAD_REQUEST"
+    assert tried(object="users")["title"] == "BAD_REQUEST"
+    refused = tried(transforms="drop(a),\n dorp(b)", object="users")
+    assert refused["title"] == "UNKNOWN_TRANSFORM"
+    assert (refused["location"]["line"], refused["location"]["column"]) == (2, 2)
+    refused = tried(transforms="drop(a)", columns="a INT, b INTT")
+    assert (refused["title"], refused["location"]["line"]) == ("UNKNOWN_TYPE", 1)
+    large = ["x" * 1000] * 1000
+    assert tried(transforms="drop(a)", columns="a INT", records=large)["title"] == "BAD_REQUEST"
+
+
+def test_transforms_of_a_sink_are_shown_and_tried(client: TestClient, stub: Stub) -> None:
+    written = "CREATE SINK out FROM users WITH (connector = 'files', folder = '/x')"
+    written += " TRANSFORM (drop(name))"
+    plain = entry("CREATE SINK whole FROM users WITH (connector = 'files', folder = '/y')")
+    entries = {e.name.lower(): e for e in (*ENTRIES, entry(written), plain)}
+    stub.entries = Catalog(entries, 6)
+    assert "transform: drop(name)" in sql(client, "DESCRIBE out")["notes"]
+    request = {"records": [], "sink": "out"}
+    found = client.post("/v1/transforms/trial", json=request).json()
+    assert (found["do"], found["columns"]) == (["drop(name)"], ["id", "name"])
+    other = client.post("/v1/transforms/trial", json={**request, "transforms": "keep(id)"}).json()
+    assert other["do"] == ["keep(id)"]
+    assert (
+        client.post("/v1/transforms/trial", json={"records": [], "sink": "whole"}).status_code
+        == 400
+    )

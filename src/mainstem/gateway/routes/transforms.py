@@ -9,11 +9,9 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field
 
 from mainstem.catalog.entry import Catalog
-from mainstem.definitions.cursor import Cursor
-from mainstem.definitions.lexer import Source
 from mainstem.definitions.model import Create, Definition, Kind
 from mainstem.definitions.parse import parse_one
-from mainstem.definitions.transform_clause import read_calls
+from mainstem.definitions.transform_clause import parse_transforms
 from mainstem.definitions.transforms import Transform
 from mainstem.errors import MainstemError
 from mainstem.gateway.changes import unknown
@@ -65,14 +63,7 @@ def _transforms(request: TransformTrialRequest, sink: Definition | None) -> tupl
             problem = "it has no transforms: give some" if sink else "give transforms, or a sink"
             raise MainstemError("BAD_REQUEST", problem=problem)
         return sink.transforms
-    source = Source(request.transforms, "<transforms>")
-    statements = source.statements()
-    if len(statements) != 1:
-        raise source.syntax("a list of transforms was expected", 0)
-    cursor = Cursor(source, statements[0])
-    found = read_calls(cursor)
-    cursor.finish()
-    return found
+    return parse_transforms(request.transforms)
 
 
 def _sample(
