@@ -576,7 +576,7 @@ def test_transforms_of_a_sink_are_shown_and_tried(client: TestClient, stub: Stub
     plain = entry("CREATE SINK whole FROM users WITH (connector = 'files', folder = '/y')")
     entries = {e.name.lower(): e for e in (*ENTRIES, entry(written), plain)}
     stub.entries = Catalog(entries, 6)
-    assert "transform: drop(name)" in sql(client, "DESCRIBE out")["notes"]
+    assert "transform: drop(name)" in sql(client, "DESCRIBE out")["note"]
     request = {"records": [], "sink": "out"}
     found = client.post("/v1/transforms/trial", json=request).json()
     assert (found["do"], found["columns"]) == (["drop(name)"], ["id", "name"])
