@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 PutAway = Callable[[str, str], str]
@@ -59,6 +59,8 @@ class Wanted:
     tables: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     paused: bool = False
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What is done to columns at the source (`source_transforms`): more values beside options."""
 
     def label(self) -> str:
         """What the connector's configuration says of it: enough to remove it, when it is dropped

@@ -11,6 +11,7 @@ from mainstem.connect.brought import definitions_of
 from mainstem.connect.capture import Capture, Captured
 from mainstem.connect.catalogue import spec_of
 from mainstem.connect.secrets import Secrets
+from mainstem.connect.source_transforms import place_of, told_columns
 from mainstem.connect.spec import ConnectorSpec, Role
 from mainstem.definitions.connections import CONNECTOR, connection_of, option_place
 from mainstem.definitions.model import Connection, Definition, Kind
@@ -46,6 +47,8 @@ class PlannedConnectors:
         connection = _connection(definition)
         try:
             _spec(definition).validate(dict(connection.options))
+            if definition.kind is Kind.SOURCE:
+                told_columns(definition)
         except MainstemError as error:
             raise self._placed(error, definition) from None
 
@@ -87,7 +90,8 @@ class PlannedConnectors:
         connection = _connection(source)
         options = _spec(source).resolve(dict(connection.options), self._secrets)
         try:
-            tables = self._capture_of(connection.connector).look(source.name, options)
+            asked = {**options, **told_columns(source)}
+            tables = self._capture_of(connection.connector).look(source.name, asked)
         except MainstemError as error:
             if error.code != UNREACHABLE or not known:
                 raise
@@ -106,7 +110,10 @@ class PlannedConnectors:
                 error.params[name] = self._secrets.mask(value)
         option = error.params.get("option")
         if option is None:
-            return error.at(definition.location)
+            named = None
+            if definition.kind is Kind.SOURCE and error.location is None:
+                named = place_of(definition, error.params.get("column"))
+            return error.at(named or definition.location)
         place = option_place(definition, option, value=error.code not in _AT_NAME)
         if error.code == "SECRET_IN_PLAIN":
             place = replace(place, snippet="")  # which would show it

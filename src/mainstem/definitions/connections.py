@@ -28,10 +28,16 @@ def read_source(cursor: Cursor, begin: int) -> Definition:
     """What follows CREATE SOURCE [IF NOT EXISTS], up to the end; `begin` is where CREATE stands."""
     name = _name(cursor, "source")
     options = _options(cursor)
+    transforms = read_transforms(cursor)
     cursor.finish()
     connection, fields = _split(cursor, options, OF_SOURCES)
     return Definition(
-        name=name, kind=Kind.SOURCE, topic="", captures=connection, **_common(cursor, begin, fields)
+        name=name,
+        kind=Kind.SOURCE,
+        topic="",
+        captures=connection,
+        transforms=transforms,
+        **_common(cursor, begin, fields),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,7 +32,7 @@ _NOT_DECODED = "it does not hold the columns, or is no JSON"
 def tried_transforms(spark: SparkSession, payload: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a request: the columns behind the transforms, and what becomes of each record.
 
-    `definition` says the columns, `records` are JSON texts. In the place of a salt stands its
+    `definition` says the columns; records are JSON texts, before as after. In the place of a salt stands its
     reference: whoever may try transforms need not be able to try out secrets.
     """
     definition = _DEFINITION.validate_python(payload["definition"])
@@ -84,9 +83,9 @@ def _told(row: Mapping[str, Any]) -> dict[str, Any]:
     told = {"record": row["offset"] + 1, "before": None, "after": None, "cause": None}
     if row["bad"]:
         return {**told, "result": "bad", "cause": _NOT_DECODED}
-    told["before"] = json.loads(row["before"])
+    told["before"] = row["before"]
     if row["refused"] is not None:
         return {**told, "result": "refused", "cause": f"{row['refused']} fails"}
     if not row["passed"]:
         return {**told, "result": "left out"}
-    return {**told, "result": "passed", "after": json.loads(row["after"])}
+    return {**told, "result": "passed", "after": row["after"]}

@@ -27,7 +27,7 @@ CASES = yaml.safe_load((Path(__file__).parents[1] / "transforms.yaml").read_text
 def tried(spark: SparkSession, text: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     made = parse_one(f"CREATE STREAM o ({CASES['columns']})")
     assert isinstance(made, Create)
-    return tried_transforms(
+    found = tried_transforms(
         spark,
         {
             "definition": TypeAdapter(Definition).dump_python(made.definition, mode="json"),
@@ -37,6 +37,10 @@ def tried(spark: SparkSession, text: str, rows: list[dict[str, Any]]) -> dict[st
             "records": [json.dumps(row) for row in rows],
         },
     )
+    for record in found["records"]:
+        for side in ("before", "after"):
+            record[side] = record[side] and json.loads(record[side])
+    return found
 
 
 def test_each_case(driver: Driver) -> None:

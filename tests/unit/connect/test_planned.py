@@ -42,12 +42,14 @@ class World:
     )
     checked: list[object] = field(default_factory=list)
     looks: int = 0
+    told: dict[str, object] = field(default_factory=dict)
 
     # -- the database and the target
 
     def look(self, name, options):
         self.looks += 1
         assert options["url"] == self.environment["URL"]
+        self.told = options
         if self.problem is not None:
             raise self.problem
         return tuple(
@@ -316,6 +318,21 @@ def test_columns_that_grow_elsewhere_leave_sources_alone(world):
 
     plan = follow_plan(world.catalog, analyser=world, facts=world, schemas=Schemas())
     assert plan.steps == ()
+
+
+def test_transforms_of_a_source_are_asked_for_and_told_at_their_place():
+    world = World()
+    text = SOURCE.rstrip().removesuffix(";") + "\n  TRANSFORM (mask(orders.name, redact))"
+    world.apply(text)
+    assert world.told["redact"] == ("public.orders.name",)
+    world.problem = MainstemError(
+        "INVALID_TRANSFORM", problem="no", advice="no", column="public.orders.name"
+    )
+    error = refusal(world.plan, text + ";\nCREATE STREAM x (a INT)")
+    line = text.count("\n") + 1
+    assert str(error.location) == f"p.sql:{line}:19"
+    error = refusal(World().plan, text.replace("redact", "hash"))
+    assert str(error.location) == f"p.sql:{line}:14"
 
 
 # -- sinks

@@ -98,8 +98,11 @@ class Engine:
         yield {"found": {"passed": len(definition.columns)}}
 
     def try_transforms(self, definition: Any, transforms: Any, records: Any) -> dict[str, Any]:
-        columns = [column.name for column in definition.columns]
-        return {"columns": columns, "do": [t.shown for t in transforms], "records": records}
+        told = {"record": 1, "result": "passed", "cause": "; ".join(t.shown for t in transforms)}
+        return {
+            "columns": [column.name for column in definition.columns],
+            "records": [{**told, "before": record, "after": None} for record in records],
+        }
 
 
 class Admin:
@@ -551,11 +554,14 @@ def test_a_trial_tells_how_far_it_is(client: TestClient) -> None:
 
 def test_transforms_are_tried_on_records_of_an_object_or_of_columns(client: TestClient) -> None:
     def tried(**request: Any) -> Any:
-        return client.post("/v1/transforms/trial", json={"records": ["{}"], **request}).json()
+        given = {"records": ['{"n": 1.10}'], **request}
+        return client.post("/v1/transforms/trial", json=given).json()
 
     found = tried(transforms="drop(NAME), rename(id, Key)", object="Users")
-    assert found["do"] == ["drop(name)", "rename(id, Key)"]
-    assert (found["columns"], found["records"]) == (["id", "name"], ["{}"])
+    assert found["columns"] == ["id", "name"]
+    [record] = found["records"]
+    assert record["cause"] == "drop(name); rename(id, Key)"
+    assert (record["before"], record["after"]) == ({"n": 1.1}, None)
     assert tried(transforms="drop(b)", columns="a INT, b INT")["columns"] == ["a", "b"]
     assert tried(transforms="drop(b)", object="talk")["columns"] == ["city", "text"]
     assert tried(transforms="drop(a)", object="nobody")["title"] == "UNKNOWN_RELATION"
@@ -572,17 +578,16 @@ def test_transforms_are_tried_on_records_of_an_object_or_of_columns(client: Test
 
 def test_transforms_of_a_sink_are_shown_and_tried(client: TestClient, stub: Stub) -> None:
     written = "CREATE SINK out FROM users WITH (connector = 'files', folder = '/x')"
-    written += " TRANSFORM (drop(name))"
-    plain = entry("CREATE SINK whole FROM users WITH (connector = 'files', folder = '/y')")
-    entries = {e.name.lower(): e for e in (*ENTRIES, entry(written), plain)}
-    stub.entries = Catalog(entries, 6)
+    plain = entry(written.replace("out", "plain"))
+    made = entry(f"{written} TRANSFORM (drop(name))")
+    stub.entries = Catalog({e.name.lower(): e for e in (*ENTRIES, made, plain)}, 6)
     assert "transform: drop(name)" in sql(client, "DESCRIBE out")["note"]
-    request = {"records": [], "sink": "out"}
-    found = client.post("/v1/transforms/trial", json=request).json()
-    assert (found["do"], found["columns"]) == (["drop(name)"], ["id", "name"])
-    other = client.post("/v1/transforms/trial", json={**request, "transforms": "keep(id)"}).json()
-    assert other["do"] == ["keep(id)"]
-    assert (
-        client.post("/v1/transforms/trial", json={"records": [], "sink": "whole"}).status_code
-        == 400
-    )
+
+    def tried(**request: Any) -> Any:
+        return client.post("/v1/transforms/trial", json={"records": ["{}"], **request}).json()
+
+    found = tried(sink="out")
+    assert found["columns"] == ["id", "name"]
+    assert found["records"][0]["cause"] == "drop(name)"
+    assert tried(sink="out", transforms="keep(id)")["records"][0]["cause"] == "keep(id)"
+    assert tried(sink="plain")["title"] == "BAD_REQUEST"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from mainstem.catalog.entry import Catalog
@@ -21,6 +22,7 @@ from mainstem.vocabulary import SourceLocation
 router = APIRouter(tags=["definitions"])
 MOST_RECORDS = 1_000
 MOST_CHARACTERS = 500_000
+_JSON = "application/json"
 _SAMPLE = "sample"
 _DECLARED = f"CREATE STREAM {_SAMPLE} (\n"
 
@@ -39,10 +41,25 @@ class TransformTrialRequest(BaseModel):
     columns: str | None = Field(None, description="Columns as in CREATE STREAM.")
 
 
-@router.post("/v1/transforms/trial")
-def trial(
-    at: Annotated[Services, Depends(services)], request: TransformTrialRequest
-) -> dict[str, Any]:
+class Transformed(BaseModel):
+    """What became of a record."""
+
+    record: int = Field(description="Its number, from 1 on.")
+    result: Literal["passed", "left out", "refused", "bad"]
+    cause: str | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class TransformTrial(BaseModel):
+    """The columns behind the transforms, and the records."""
+
+    columns: list[dict[str, str]]
+    records: list[Transformed]
+
+
+@router.post("/v1/transforms/trial", response_model=TransformTrial)
+def trial(at: Annotated[Services, Depends(services)], request: TransformTrialRequest) -> Response:
     """What becomes of each record: `passed`, `left out` by a filter, `refused` or `bad`.
 
     Nothing is written. A record that is refused would go to the quarantine; one that is bad does
@@ -54,7 +71,17 @@ def trial(
     catalog = at.catalog()
     sink = None if request.sink is None else _found(catalog, request.sink)
     transforms = _transforms(request, sink)
-    return at.engine.try_transforms(_sample(catalog, request, sink), transforms, request.records)
+    found = at.engine.try_transforms(_sample(catalog, request, sink), transforms, request.records)
+    # rows are texts with all their digits, and go out as they are
+    records = ",".join(map(_document, found["records"]))
+    columns = json.dumps(found["columns"])
+    return Response(f'{{"columns":{columns},"records":[{records}]}}', media_type=_JSON)
+
+
+def _document(record: dict[str, Any]) -> str:
+    rows = ",".join(f'"{side}":{record[side] or "null"}' for side in ("before", "after"))
+    others = {name: record[name] for name in ("record", "result", "cause")}
+    return f"{json.dumps(others)[:-1]},{rows}}}"
 
 
 def _transforms(request: TransformTrialRequest, sink: Definition | None) -> tuple[Transform, ...]:
