@@ -40,7 +40,7 @@ from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import MAX_RECORD_BYTES, Connection
 from mainstem.log.delivery import check_size, size_of
 from mainstem.log.producer import Outgoing, Transaction, TransactionalProducer
-from mainstem.log.task_writer import TaskWrite, token_is_committed, tokens_topic
+from mainstem.log.task_writer import TaskWrite, committed_token, tokens_topic
 from mainstem.vocabulary import COMMITS_TOPIC
 
 GUARANTEE = "exactly once: records and a token of the batch are one transaction of that cluster"
@@ -103,7 +103,7 @@ class KafkaTarget:
         with _told(self._options):
             self._prepare(make=part.recovering)
             self._producer = TransactionalProducer(self._connection, task.transactional_id)
-            self._known = part.recovering and token_is_committed(self._connection, task)
+            self._known = part.recovering and committed_token(self._connection, task) is not None
             if not self._known:
                 self._block = self._producer.transaction()
                 self._transaction = self._block.__enter__()
@@ -133,7 +133,7 @@ class KafkaTarget:
         if block is not None:
             assert self._transaction is not None
             assert self._task is not None
-            token = Outgoing(self._task.token_key.encode(), self._task.token)
+            token = Outgoing(self._task.token_key.encode(), self._task.token())
             with _told(self._options):
                 self._transaction.send(COMMITS_TOPIC, [token])
                 block.__exit__(None, None, None)
