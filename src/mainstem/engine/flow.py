@@ -100,7 +100,7 @@ class Flow:
         """What the status says while the flow takes over from a backfill."""
         self.group = group_of(entry.name)
         lane = entry.definition.lane.value
-        self.status = FlowStatus(entry.name, entry.generation, lane)
+        self.status = FlowStatus(entry.name, entry.generation, lane, entry.fingerprint)
 
     @property
     def running(self) -> bool:

@@ -103,7 +103,8 @@ class KafkaTarget:
         with _told(self._options):
             self._prepare(make=part.recovering)
             self._producer = TransactionalProducer(self._connection, task.transactional_id)
-            self._known = part.recovering and committed_token(self._connection, task) is not None
+            token = committed_token(self._connection, task) if part.recovering else None
+            self._known = token is not None
             if not self._known:
                 self._block = self._producer.transaction()
                 self._transaction = self._block.__enter__()
