@@ -32,8 +32,8 @@ _NOT_DECODED = "it does not hold the columns, or is no JSON"
 def tried_transforms(spark: SparkSession, payload: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a request: the columns behind the transforms, and what becomes of each record.
 
-    `definition` says the columns; records are JSON texts, before as after. In the place of a salt stands its
-    reference: whoever may try transforms need not be able to try out secrets.
+    `definition` says the columns; records are JSON texts, before as after. In the place of a salt
+    stands its reference: whoever may try transforms need not be able to try out secrets.
     """
     definition = _DEFINITION.validate_python(payload["definition"])
     transforms = _TRANSFORMS.validate_python(payload["transforms"])

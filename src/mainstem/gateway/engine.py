@@ -158,7 +158,7 @@ class Engine:
     def try_transforms(
         self, definition: Definition, transforms: Sequence[Transform], records: Sequence[str]
     ) -> dict[str, Any]:
-        """What becomes of records, JSON texts with the columns of the definition, as they are then."""
+        """What becomes of records: JSON texts with the columns of the definition."""
         payload = {
             "definition": _dump(definition),
             "transforms": _TRANSFORMS.dump_python(tuple(transforms), mode="json"),
