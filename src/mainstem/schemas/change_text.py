@@ -79,7 +79,7 @@ def _plain(value: Any, type_: str, is_time: bool = False) -> Any:
     if type_.startswith("array<"):
         return [_plain(item, type_[len("array<") : -1]) for item in value]
     if type_.startswith("decimal("):
-        return Decimal(value)
+        return _number(value)
     read = _READ.get(type_)
     return value if read is None else read(value)
 
@@ -92,12 +92,23 @@ def time_text(micros: int) -> str:
     return text.rstrip("0") if "." in text else text
 
 
+def _number(text: str) -> Decimal:
+    number = Decimal(text)
+    if not number.is_finite():
+        raise ValueError("it is not a number")
+    return number
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
 def _micros(text: str) -> int:
     return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
-    "binary": base64.b64decode,
+    "binary": _bytes,
     "float": float,
     "double": float,
     "timestamp": _micros,
