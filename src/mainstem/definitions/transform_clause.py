@@ -10,6 +10,7 @@ timestamp(column, 'yyyy-MM-dd')      timestamp(column, seconds | millis | micros
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -44,6 +45,7 @@ CLAUSE = "TRANSFORM"
 MOST_SHOWN = 16
 """Characters that a partial mask may show."""
 _BIGINT = 2**63
+_REFERENCE = re.compile(r"\$\{(env|file):[^${}]+\}")
 _Word = TypeVar("_Word", bound=StrEnum)
 
 
@@ -140,7 +142,7 @@ def _mask(cursor: Cursor, location: SourceLocation) -> Mask:
 def _salt(cursor: Cursor) -> str:
     place = cursor.current.start
     salt = cursor.take_string("a salt in quotes, such as '${env:SALT}'")
-    if not salt.startswith(("${env:", "${file:")) or not salt.endswith("}"):
+    if _REFERENCE.fullmatch(salt) is None:
         found = replace(cursor.source.location(place), snippet="")  # which would show it
         raise MainstemError("SECRET_IN_PLAIN", location=found, option="salt", variable="SALT")
     return salt

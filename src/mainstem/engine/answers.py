@@ -44,8 +44,8 @@ from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
 from mainstem.engine.target import explained_target
 from mainstem.engine.times import check_expression
+from mainstem.engine.transform_checks import check_transforms
 from mainstem.engine.transform_trial import tried_transforms
-from mainstem.engine.transforms import check_transforms
 from mainstem.engine.trial import tried
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin

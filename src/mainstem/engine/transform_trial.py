@@ -17,7 +17,8 @@ from mainstem.definitions.transform_effects import Rows, after_all
 from mainstem.definitions.transforms import Transform
 from mainstem.engine.encode import JSON_OPTIONS
 from mainstem.engine.formats import Versions
-from mainstem.engine.transforms import PASSED, check_transforms, transformed
+from mainstem.engine.transform_checks import check_transforms
+from mainstem.engine.transforms import PASSED, transformed
 from mainstem.engine.values import ROW, corrupt_of, row_of
 from mainstem.vocabulary import HIDDEN_PREFIX, Column
 

@@ -141,6 +141,7 @@ def test_a_key_may_get_another_name_and_be_hashed() -> None:
         ("mask(email, hashed)", "INVALID_TRANSFORM", 24),
         ("mask(email, partial, 0)", "INVALID_TRANSFORM", 33),
         ("mask(email, hash, 'salt')", "SECRET_IN_PLAIN", 30),
+        ("mask(email, hash, '${env:}')", "SECRET_IN_PLAIN", 30),
         ("flatten(items)", "INVALID_TRANSFORM", 12),
         ("timestamp(total, 'yyyy')", "INVALID_TRANSFORM", 12),
         ("timestamp(at, ' ')", "INVALID_TRANSFORM", 26),
