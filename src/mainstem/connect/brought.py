@@ -28,6 +28,8 @@ def definitions_of(source: Definition, captured: Sequence[Captured]) -> tuple[De
     kept forever, unless the option `retention` says otherwise.
     """
     assert source.captures is not None
+    if events := [_stream(source, table) for table in captured if table.events is not None]:
+        return tuple(events)
     options = dict(source.captures.options)
     retention = options.get("retention", _FOREVER).strip().lower()
     if retention != _FOREVER and not milliseconds(retention):
@@ -49,6 +51,27 @@ def definitions_of(source: Definition, captured: Sequence[Captured]) -> tuple[De
     return tuple(made.values())
 
 
+def _stream(source: Definition, captured: Captured) -> Definition:
+    """The stream of a source that brings events."""
+    _check_name(captured.table)
+    how = captured.events
+    assert how is not None
+    return Definition(
+        name=captured.table,
+        kind=Kind.STREAM,
+        topic=captured.topic,
+        location=source.location,
+        text=source.text,
+        columns=captured.columns,
+        key=captured.key,
+        event_time=how.event_time,
+        partitions=how.partitions,
+        retention=how.retention,
+        source=source.name,
+        comment=f"events of {source.name}",
+    )
+
+
 def tables_of(source: str, topics: Iterable[str]) -> list[str]:
     """The captured tables, as the source names them, by the topics of their changes."""
     return sorted(topic.removeprefix(f"{source}.") for topic in topics)
@@ -62,8 +85,7 @@ def _own_name(table: str) -> str:
 def _objects(
     source: Definition, table: Captured, name: str, retention: str
 ) -> tuple[Definition, Definition]:
-    if not plain_name(name) or "." in name:
-        raise MainstemError("INVALID_NAME", name=name, what="a stream or a table")
+    _check_name(name)
     changes = Definition(
         name=name + CHANGES,
         kind=Kind.STREAM,
@@ -89,6 +111,11 @@ def _objects(
         comment=f"rows of {table.table}, captured by {source.name}",
     )
     return changes, rows
+
+
+def _check_name(name: str) -> None:
+    if not plain_name(name) or "." in name:
+        raise MainstemError("INVALID_NAME", name=name, what="a stream or a table")
 
 
 def _change_columns(table: Captured) -> tuple[Column, ...]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from mainstem.connect.capture import Capture
+from mainstem.connect.listening.captures import SyslogCapture
 from mainstem.connect.postgres import PostgresCapture
 
-_CAPTURES: dict[str, Capture] = {"postgres-cdc": PostgresCapture()}
+_CAPTURES: dict[str, Capture] = {
+    "postgres-cdc": PostgresCapture(),
+    "syslog": SyslogCapture(),
+}
 
 
 def capture_of(connector: str) -> Capture:
