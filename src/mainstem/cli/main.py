@@ -13,6 +13,7 @@ from mainstem import __version__
 from mainstem.cli import (
     asyncapi,
     backfill,
+    connector,
     objects,
     pipeline,
     project,
@@ -81,6 +82,7 @@ for noun in (
     pipeline,
     objects,
     backfill,
+    connector,
     sql,
     records,
     topics,

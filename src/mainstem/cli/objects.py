@@ -85,6 +85,10 @@ def show_status(session: Session, document: dict[str, Any]) -> None:
         if schemas := document.get("schemas"):
             place = schemas["registry"]
             session.say(f"registry: {session.url.rstrip('/') if place[0] == '/' else ''}{place}")
+        connect = document.get("connect") or {}
+        if document.get("connectors") and connect.get("state") != "ready":
+            problem = f" ({connect['problem']})" if connect.get("problem") else ""
+            session.say(f"connect: {connect.get('state')}{problem}")
     write(form, _COLUMNS, rows, document=document, colour=session.colour)
     if form is not Format.TABLE:
         return
@@ -101,6 +105,11 @@ def show_status(session: Session, document: dict[str, Any]) -> None:
                 f"{flow['flow']}: {count} came too late, the newest for the window from {start} "
                 f"to {end}; see `mainstem sql 'APPLY LATE {flow['flow']}'`"
             )
+    for one in document.get("connectors") or ():
+        held = f", its source holds {one['held_bytes']:,} bytes" if one["held_bytes"] else ""
+        session.say(f"connector {one['name']}: {one['state']}{held}")
+        if one["error"]:
+            session.warn(f"{one['name']}: {render_problem(one['error'])}")
     for rule in document.get("rules") or ():
         if rule["records"]:
             session.say(

@@ -6,24 +6,26 @@ and be begun again, by this process or another.
 To make one:
 1. its secrets are written to their file. Crash: the file is there, and is written again, the same.
 2. Connect checks the configuration, which changes nothing.
-3. Connect takes it, with the label of the source. Crash: it is there, and is found by its name.
+3. the topic of its heartbeats is made, if there is none: Connect makes no topics.
+4. Connect takes it, with the label of the source. Crash: it is there, and is found by its name.
 
 To remove one, when the catalog has it no more, or has another source of that name:
 1. it is stopped. Crash: it stays stopped, for it is wanted nowhere.
 2. its offsets are reset: a source of the same name must not go on where this one was.
 3. what it has left in its system (slot, publication) is removed. While that system does not answer
    this is tried again, until a person says that it is to be left there.
-4. Connect forgets it. Until then the label says all that is needed to go on with these steps.
-5. its file of secrets is removed. Crash before: the next source of that name writes over it.
+4. the topic of its heartbeats is removed.
+5. Connect forgets it. Until then the label says all that is needed to go on with these steps.
+6. its file of secrets is removed. Crash before: the next source of that name writes over it.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from mainstem.connect.carrier import LABEL, Carrier, SourceState, Wanted
 from mainstem.connect.client import ConnectClient, Connector, State
@@ -40,6 +42,19 @@ _LOOK_SECONDS = 10.0
 _STUCK_SECONDS = 120.0
 
 
+class Topics(Protocol):
+    """What is needed of the log."""
+
+    def make(self, topic: str) -> None:
+        """A small topic of our own, if it is not there."""
+
+    def remove(self, topic: str) -> None:
+        """Harmless when it is not there."""
+
+    def written(self, topics: Sequence[str]) -> int:
+        """How many records these topics have taken so far."""
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What everyone who looks after a connector shares."""
@@ -51,8 +66,7 @@ class Surroundings:
     resolve: Callable[[str, Mapping[str, str]], dict[str, Any]]
     """Values of the options of a connector, secrets filled in."""
     mask: Callable[[str], str]
-    written: Callable[[tuple[str, ...]], int]
-    """How many records the topics have taken so far."""
+    topics: Topics
     clock: Callable[[], float] = time.monotonic
 
 
@@ -131,6 +145,14 @@ class Care:
         self._pause.reset()
         self._progress = None
 
+    def offsets(self) -> list[dict[str, Any]]:
+        """How far it has come: pairs of a `partition` of the source and an `offset` in it."""
+        return self.at.client.offsets(self.name)
+
+    def reset_offsets(self) -> None:
+        """A person asks for it: when it runs again it begins from the beginning."""
+        self.at.client.reset_offsets(self.name)
+
     def _step(self, wanted: Wanted | None, found: Connector | None) -> None:
         made_for = Wanted.from_config(found.config) if found is not None else None
         if found is not None and (wanted is None or not _same(made_for, wanted)):
@@ -147,6 +169,8 @@ class Care:
         config, renewed = self._config(wanted)
         if found is None:
             self._check(wanted, config)
+            for topic in _own_topics(config):
+                self.at.topics.make(topic)
             client.create(self.name, config, stopped=wanted.paused)
             _LOG.info("connector of %s made", wanted.name)
             return
@@ -236,7 +260,7 @@ class Care:
         """True when nothing has been read for long, while the system keeps more and more."""
         if self.system is None or self._looked != now:
             return False
-        sign = (self.system.confirmed, self.at.written(wanted.topics))
+        sign = (self.system.confirmed, self.at.topics.written(wanted.topics))
         last = self._progress
         if last is None or last.sign != sign:
             self._progress = _Progress(sign, self.system.held_bytes, now)
@@ -254,6 +278,8 @@ class Care:
         if made_for is not None and not self._left:
             options = self.at.resolve(made_for.connector, made_for.options)
             self.at.carrier(made_for.connector).remove(made_for.name, options)
+        for topic in _own_topics(found.config):
+            self.at.topics.remove(topic)
         client.delete(self.name)
         if made_for is not None:
             self.at.secrets.forget(made_for.name)
@@ -273,6 +299,12 @@ class Care:
             _LOG.warning("connector %s: %s", self.name, self.at.mask(error.message))
         self.error = self.last_error = error
         self.last_error_at = time.time()
+
+
+def _own_topics(config: Mapping[str, str]) -> list[str]:
+    """Topics that a connector of Debezium writes to beside those of its tables."""
+    prefix, name = config.get("topic.heartbeat.prefix"), config.get("topic.prefix")
+    return [f"{prefix}.{name}"] if prefix and name else []
 
 
 def _same(made_for: Wanted | None, wanted: Wanted) -> bool:

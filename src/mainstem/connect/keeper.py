@@ -145,6 +145,11 @@ class Keeper:
     # -- what people see and ask
 
     @property
+    def url(self) -> str:
+        """Where Kafka Connect is."""
+        return self._at.client.url
+
+    @property
     def worker(self) -> WorkerWord:
         """What has become of the worker."""
         return self._worker.word()

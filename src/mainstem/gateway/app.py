@@ -16,6 +16,7 @@ from mainstem.gateway.registry_app import RegistryApp
 from mainstem.gateway.routes import (
     asyncapi,
     backfills,
+    connectors,
     health,
     objects,
     page,
@@ -61,8 +62,8 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     problems.install(app)
     app.router.routes.insert(0, tables.LOOKUP)
     for part in (
-        sql, subscribe, objects, asyncapi, backfills, plan, streams, topics, trials, quarantine,
-        status,
+        sql, subscribe, objects, asyncapi, backfills, connectors, plan, streams, topics, trials,
+        quarantine, status,
         health, page,
     ):  # fmt: skip
         app.include_router(part.router)

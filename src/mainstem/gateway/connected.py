@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mainstem.catalog.connectors import of_source
@@ -21,14 +21,18 @@ PYTHON = "python"
 Statuses = Mapping[str, Mapping[str, Any]]
 
 
-def sources(catalog: Catalog) -> Table:
-    """Every source and what came with it."""
+def sources(catalog: Catalog, running: Iterable[Mapping[str, Any]]) -> Table:
+    """Every source, what came with it, and how it is doing: `running` are the connectors."""
+    states = {connector["name"]: connector for connector in running}
     rows = []
     for entry in catalog.of_kind(Kind.SOURCE):
         theirs = of_source(catalog, entry.name)
         tables = ", ".join(d.name for d in theirs if d.kind is Kind.TABLE)
-        rows.append([entry.name, _connector(entry.definition), tables, entry.paused])
-    return ("name", "connector", "tables", "paused"), rows
+        state = states.get(entry.name, {})
+        error = state.get("error") or {}
+        said = (state.get("state"), error.get("title"))
+        rows.append([entry.name, _connector(entry.definition), tables, *said])
+    return ("name", "connector", "tables", "state", "error"), rows
 
 
 def sinks(catalog: Catalog, statuses: Statuses) -> Table:

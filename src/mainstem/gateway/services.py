@@ -28,6 +28,7 @@ from mainstem.connect.targets.target import check_target
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
+from mainstem.gateway.connectors import Connectors, ConnectPlace, LogTopics
 from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.metrics import Metrics
@@ -66,11 +67,13 @@ class GatewaySetup:
     """Where the gateway finds the others."""
 
     settings: Settings
-    folder: Path
-    """The project's: files that secrets are in are below it."""
     connection: Connection
     postgres_url: str
     postgres_reader_url: str
+    project: Path = Path()
+    """Folder of the project, which secrets in files are relative to."""
+    connect: ConnectPlace | None = None
+    """None: there is no Kafka Connect."""
 
 
 class _Part(Protocol):
@@ -135,7 +138,7 @@ class Services:
             lambda name: self.catalog().get(name),
             self.codec,
         )
-        self.secrets = Secrets(setup.folder, os.environ)
+        secrets = Secrets(setup.project, os.environ)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
@@ -144,8 +147,15 @@ class Services:
             self.engine,
             LogFactsReader(self.admin),
             DefinedSchemas(source),
-            PlannedConnectors(self.secrets, capture_of, check_target),
+            PlannedConnectors(secrets, capture_of, check_target),
             target=f"{settings.name} ({setup.connection.servers})",
+        )
+        self.connectors = Connectors(
+            settings.name,
+            self.catalog,
+            setup.connect,
+            LogTopics(self.admin, replicas),
+            secrets,
         )
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
         self.metrics = Metrics(
@@ -153,6 +163,7 @@ class Services:
             self.materialiser.progress,
             lambda: self.quarantine.status()["objects"],
             lambda: rule_statuses(self),
+            self.connectors.all,
         )
         self.statements = Statements(
             catalog=self.catalog,
@@ -164,6 +175,7 @@ class Services:
             admin=self.admin,
             pull=self.pull,
             statuses=lambda: flow_statuses(self),
+            connectors=self.connectors.all,
             broken=self.broken,
             max_rows=query.max_rows,
             timeout_seconds=query.timeout_seconds,
@@ -194,6 +206,7 @@ class Services:
         if self._starter.is_alive():
             self._starter.join()
         self._schema_follower.close()
+        self.connectors.close()
         self.materialiser.stop()
         for part in (self._quarantined, self._caller, self._statuses, self._store, self.writer):
             part.close()
@@ -226,6 +239,7 @@ class Services:
         self._refresh()
         self.materialiser.start()
         self._schema_follower.start()
+        self.connectors.start()
         _LOG.info("catalog read at revision %d", self.catalog().revision)
 
     def _start(self, part: _Part) -> None:

@@ -71,6 +71,7 @@ class Statements:
         admin: Admin,
         pull: Pull,
         statuses: Statuses,
+        connectors: Callable[[], Sequence[Mapping[str, Any]]],
         broken: Broken,
         max_rows: int,
         timeout_seconds: float,
@@ -84,6 +85,7 @@ class Statements:
         self._admin = admin
         self._pull = pull
         self._statuses = statuses
+        self._connectors = connectors
         self._broken = broken
         self._max_rows = max_rows
         self._timeout = timeout_seconds
@@ -179,7 +181,10 @@ class Statements:
 
     def _insert(self, statement: InsertValues) -> dict[str, Any]:
         entry = self._entry(statement.name, statement.location)
-        check_writable(entry)
+        try:
+            check_writable(entry)
+        except MainstemError as error:
+            raise error.at(statement.location) from None
         known = entry.definition
         for name in statement.columns:
             if known.column(name) is None:
@@ -228,6 +233,7 @@ class Statements:
             case Listing.STREAMS | Listing.TABLES:
                 kind = Kind.STREAM if what is Listing.STREAMS else Kind.TABLE
                 tagged = personal(catalog)
+                listed = [e for e in catalog.of_kind(kind) if not e.definition.is_sink]
                 rows = [
                     [
                         e.name,
@@ -236,10 +242,10 @@ class Statements:
                         ", ".join(e.definition.key),
                         ", ".join(tagged.get(e.name.lower(), ())),
                     ]
-                    for e in catalog.of_kind(kind)
+                    for e in listed
                 ]
                 answer = _rows(("name", "topic", "derived", "key", "pii"), rows)
-                wildcards = [e for e in catalog.of_kind(kind) if e.definition.pattern is not None]
+                wildcards = [e for e in listed if e.definition.pattern is not None]
                 if wildcards:
                     notes = (f"{e.name} {self._matched(e.definition)}" for e in wildcards)
                     answer["note"] = "\n".join(notes)
@@ -257,7 +263,7 @@ class Statements:
                 rows = [[f.name, f.flavour.value, f.signature, str(f.location)] for f in functions]
                 return _rows(("name", "flavour", "signature", "file"), rows)
             case Listing.SOURCES:
-                return _rows(*connected.sources(catalog))
+                return _rows(*connected.sources(catalog, self._connectors()))
             case Listing.SINKS:
                 return _rows(*connected.sinks(catalog, self._statuses()))
             case Listing.CONNECTORS:

@@ -96,6 +96,8 @@ def worker_properties(settings: Settings, servers: str, port: int, folder: Path)
         "exactly.once.source.support": "enabled",
         "key.converter": json_converter,
         "value.converter": json_converter,
+        # who drops a source drops its topics: a record that comes late must not bring one back
+        "topic.creation.enable": "false",
         "config.storage.topic": "_mainstem.connect.configs",
         "config.storage.replication.factor": replicas,
         "offset.storage.topic": "_mainstem.connect.offsets",
@@ -109,7 +111,8 @@ def worker_properties(settings: Settings, servers: str, port: int, folder: Path)
         # after a crash its successor waits until the old session is over
         "session.timeout.ms": 6_000,
         "heartbeat.interval.ms": 2_000,
-        "producer.compression.type": "lz4",
+        # a record carries its schema, most of which is the same text each time
+        "producer.compression.type": "zstd",
         "producer.linger.ms": 5,
         "producer.batch.size": 131_072,
         "producer.max.request.size": settings.kafka.max_record_bytes,

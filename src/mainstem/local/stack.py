@@ -263,6 +263,7 @@ class Stack:
 
     def _run_info(self, parts: dict[PartName, Part]) -> RunInfo:
         endpoints = self.endpoints
+        connect = endpoints.connect
         own = parts.get("postgres")
         return RunInfo(
             pid=os.getpid(),
@@ -278,6 +279,7 @@ class Stack:
             if isinstance(own, Postgres)
             else None,
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            connect_url=connect.url if connect is not None and connect.local else None,
         )
 
     def _in_background(self, keep: int) -> None:

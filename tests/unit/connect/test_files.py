@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mainstem.connect.targets import files
-from mainstem.connect.targets.target import (
-    GONE,
-    ID,
-    OFFSET,
-    PARTITION,
-    ROW,
-    TIME,
-    TOPIC,
-    Part,
-    Shape,
-)
+from mainstem.connect.targets.target import Part, Shape
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import Column
 
@@ -32,35 +23,15 @@ TABLE = Shape("s", SHAPE.columns, ("id",), upserts=True, deletes=True)
 NOON = datetime(2026, 11, 16, 12, 30, tzinfo=UTC)
 
 
-def part(**changes: Any) -> Part:
-    given = {"recovering": False, "topics": {"t": "AbCdEfGhIj", "u": "other-id"}, **changes}
-    return Part("out", "out.1", "all", 0, "e", "r", **given)
-
-
-def batch(*offsets: int, topic: str = "t", at: datetime | None = NOON) -> pa.Table:
-    """Rows whose id is their offset; a negative one is the deletion at that offset."""
-    places = [abs(offset) for offset in offsets]
-    names = [None if o < 0 else f"n{o}" for o in offsets]
-    rows = [
-        None if o < 0 else f'{{"id":{o},"name":"{n}"}}' for o, n in zip(offsets, names, strict=True)
-    ]
-    return pa.table(
-        {
-            "id": pa.array(places, pa.int32()),
-            "name": pa.array(names, pa.string()),
-            ROW: pa.array(rows, pa.string()),
-            TOPIC: [topic] * len(places),
-            PARTITION: [0] * len(places),
-            OFFSET: places,
-            TIME: pa.array([at] * len(places), pa.timestamp("us", "UTC")),
-            GONE: [o < 0 for o in offsets],
-            ID: [f'{{"id":{o}}}' for o in places],
-        }
-    )
+Batch = Callable[..., pa.Table]
+Make = Callable[..., "Sink"]
 
 
 class Sink:
-    def __init__(self, folder: Path, shape: Shape = SHAPE, **options: str) -> None:
+    def __init__(
+        self, part: Callable[..., Part], folder: Path, shape: Shape = SHAPE, **options: str
+    ) -> None:
+        self._part = part
         self.folder = folder
         self._shape = shape
         self._options = {
@@ -70,7 +41,7 @@ class Sink:
     def take(self, *batches: pa.Table, finish: bool = True, **changes: Any) -> None:
         target = files.open_target(self._options, self._shape)
         try:
-            target.open(part(**changes))
+            target.open(self._part(**changes))
             for rows in batches:
                 assert target.write(rows) == []
             if finish:
@@ -88,69 +59,78 @@ class Sink:
         return sorted(row for table in tables for row in table["id"].to_pylist())
 
 
-def test_a_file_is_named_after_its_records_and_a_replay_changes_nothing(tmp_path: Path) -> None:
-    sink = Sink(tmp_path / "new" / "folder")
-    sink.take(batch(3, 4), batch(5))
-    before = sink.names()
+@pytest.fixture
+def sink(part: Callable[..., Part]) -> Make:
+    return partial(Sink, part)
+
+
+def test_a_file_is_named_after_its_records_and_a_replay_changes_nothing(
+    sink: Make, batch: Batch, tmp_path: Path
+) -> None:
+    out = sink(tmp_path / "new" / "folder")
+    out.take(batch(3, 4), batch(5))
+    before = out.names()
     assert before == ["out-t-AbCdEfGh-0-000000000003-000000000005.parquet"]
-    sink.take(batch(3, 4), batch(5))
-    sink.take(batch(4), recovering=True)
-    assert sink.names() == before
-    sink.take(batch(5, 6))
-    assert sink.ids() == [3, 4, 5, 6]
+    out.take(batch(3, 4), batch(5))
+    out.take(batch(4), recovering=True)
+    assert out.names() == before
+    out.take(batch(5, 6))
+    assert out.ids() == [3, 4, 5, 6]
 
 
-def test_an_unfinished_part_leaves_nothing_that_a_reader_sees(tmp_path: Path) -> None:
-    sink = Sink(tmp_path)
-    sink.take(batch(1, 2), finish=False)
-    assert sink.names() == []
+def test_an_unfinished_part_leaves_nothing_that_a_reader_sees(
+    sink: Make, batch: Batch, tmp_path: Path
+) -> None:
+    out = sink(tmp_path)
+    out.take(batch(1, 2), finish=False)
+    assert out.names() == []
 
 
 def test_what_a_crash_left_goes_at_the_next_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sink: Make, batch: Batch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sink = Sink(tmp_path)
-    sink.take(batch(1, 2))
+    out = sink(tmp_path)
+    out.take(batch(1, 2))
 
     def crash(path: Path, data: bytes) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(files, "_put", crash)
-        sink.take(batch(3, 4))
-    assert sink.ids() == [1, 2, 3, 4], "the files have their names, and no note says so"
+        out.take(batch(3, 4))
+    assert out.ids() == [1, 2, 3, 4], "the files have their names, and no note says so"
     (tmp_path / ".out-t-AbCdEfGh-0-half").write_text("half")
-    sink.take(batch(3, 4, 5), recovering=True)
-    assert sink.ids() == [1, 2, 3, 4, 5]
+    out.take(batch(3, 4, 5), recovering=True)
+    assert out.ids() == [1, 2, 3, 4, 5]
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_topic_that_was_made_anew_begins_anew(tmp_path: Path) -> None:
-    sink = Sink(tmp_path)
-    sink.take(batch(0, 1))
-    sink.take(batch(0, 1), topics={"t": "new-topic"}, recovering=True)
-    assert sink.ids() == [0, 0, 1, 1]
+def test_a_topic_that_was_made_anew_begins_anew(sink: Make, batch: Batch, tmp_path: Path) -> None:
+    out = sink(tmp_path)
+    out.take(batch(0, 1))
+    out.take(batch(0, 1), topics={"t": "new-topic"}, recovering=True)
+    assert out.ids() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(
     ("by", "folder"), [("hour", "date=2026-11-16/hour=12/"), ("day", "date=2026-11-16/")]
 )
-def test_folders_by_time(tmp_path: Path, by: str, folder: str) -> None:
-    sink = Sink(tmp_path, partition_by=by)
-    sink.take(pa.concat_tables([batch(1), batch(2, at=None)]))
-    known, unknown = sink.names()
+def test_folders_by_time(sink: Make, batch: Batch, tmp_path: Path, by: str, folder: str) -> None:
+    out = sink(tmp_path, partition_by=by)
+    out.take(pa.concat_tables([batch(1), batch(2, at=None)]))
+    known, unknown = out.names()
     assert known.startswith(f"{folder}out-")
     assert unknown.startswith("date=unknown/")
 
 
 def test_more_folders_than_files_may_be_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sink: Make, batch: Batch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "_MOST_OPEN", 1)
-    sink = Sink(tmp_path, partition_by="hour")
+    out = sink(tmp_path, partition_by="hour")
     later = NOON.replace(hour=13)
-    sink.take(batch(1), batch(2, at=later), batch(3), batch(4, topic="u"))
-    assert len(sink.names()) == 4
+    out.take(batch(1), batch(2, at=later), batch(3), batch(4, topic="u"))
+    assert len(out.names()) == 4
     assert not list(tmp_path.rglob(".*"))
 
 
@@ -183,25 +163,27 @@ def read_csv(file: Path) -> list[dict[str, Any]]:
     ],
 )
 def test_formats(
+    sink: Make,
+    batch: Batch,
     tmp_path: Path,
     format: str,
     shape: Shape,
     read: Callable[[Path], Sequence[Any]],
     wanted: Sequence[Any],
 ) -> None:
-    sink = Sink(tmp_path, shape, format=format)
-    sink.take(batch(1, -2) if shape.deletes else batch(1))
-    [name] = sink.names()
+    out = sink(tmp_path, shape, format=format)
+    out.take(batch(1, -2) if shape.deletes else batch(1))
+    [name] = out.names()
     assert name.endswith(f".{format}")
     assert read(tmp_path / name) == wanted
 
 
-def test_bytes_in_csv_are_base64(tmp_path: Path) -> None:
+def test_bytes_in_csv_are_base64(sink: Make, batch: Batch, tmp_path: Path) -> None:
     shape = Shape("s", (Column("data", "binary"),))
     rows = batch(1).append_column("data", pa.array([b"\x00\xff"]))
-    sink = Sink(tmp_path, shape, format="csv")
-    sink.take(rows)
-    [name] = sink.names()
+    out = sink(tmp_path, shape, format="csv")
+    out.take(rows)
+    [name] = out.names()
     assert read_lines(tmp_path / name) == ['"data"', '"AP8="']
 
 
@@ -211,7 +193,9 @@ def refusal(shape: Shape = SHAPE, **options: str) -> str:
     return caught.value.code
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_refused(
+    sink: Make, batch: Batch, tmp_path: Path
+) -> None:
     files.check({"folder": str(tmp_path / "a" / "b")}, SHAPE)
     assert not (tmp_path / "a").exists()
     (tmp_path / "file").touch()
@@ -220,5 +204,5 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     marked = Shape("s", (Column("_Deleted", "int"),), (), deletes=True)
     assert refusal(marked, folder=str(tmp_path)) == "TARGET_MISMATCH"
     with pytest.raises(MainstemError) as caught:
-        Sink(tmp_path / "file").take(batch(1))
+        sink(tmp_path / "file").take(batch(1))
     assert caught.value.code == "TARGET_REFUSED"

@@ -28,8 +28,8 @@ import pyarrow.compute as pc
 
 from mainstem.connect.targets.file_formats import FileWriter, writer_for
 from mainstem.connect.targets.target import (
+    DELETED,
     GONE,
-    ID,
     OFFSET,
     ROW,
     TIME,
@@ -38,6 +38,7 @@ from mainstem.connect.targets.target import (
     Poison,
     Shape,
     by_partition,
+    json_rows,
     mismatch,
     refused,
 )
@@ -51,7 +52,6 @@ _FOLDERS = {"day": "date=%Y-%m-%d", "hour": "date=%Y-%m-%d/hour=%H"}
 _UNKNOWN = {"day": "date=unknown", "hour": "date=unknown/hour=unknown"}
 _MOST_OPEN = 100
 """Files that are written at once; more become several files."""
-_DELETED = "_deleted"
 
 
 def form(options: Mapping[str, Any]) -> Form:
@@ -70,10 +70,10 @@ def check(options: Mapping[str, Any], shape: Shape) -> None:
             problem="it does not begin at the root",
             advice="Write the whole path, such as /data/orders.",
         )
-    if any(column.name.lower() == _DELETED for column in shape.columns) and shape.deletes:
+    if any(column.name.lower() == DELETED for column in shape.columns) and shape.deletes:
         raise mismatch(
             f"folder {folder}",
-            f'"{_DELETED}" is the name of a column of the rows, and says there what is deleted',
+            f'"{DELETED}" is the name of a column of the rows, and says there what is deleted',
             "Give the column another name in a query before the sink.",
         )
     with _told(folder):
@@ -194,24 +194,13 @@ class FilesTarget:
     def _shown(self, rows: pa.Table) -> pa.Table:
         """What a reader of the files gets to see."""
         if self._format == "jsonl":
-            return pa.table({ROW: self._lines(rows)})
+            return pa.table({ROW: json_rows(rows, deletes=self._shape.deletes)})
         columns = {column.name: _readable(rows[column.name]) for column in self._shape.columns}
         if self._format == "parquet":
             columns = {column.name: rows[column.name] for column in self._shape.columns}
         if self._shape.deletes:
-            columns[_DELETED] = rows[GONE]
+            columns[DELETED] = rows[GONE]
         return pa.table(columns)
-
-    def _lines(self, rows: pa.Table) -> pa.ChunkedArray:
-        if not self._shape.deletes:
-            return rows[ROW]
-        texts = pc.coalesce(rows[ROW], rows[ID]).to_pylist()
-        marks = [json.dumps(gone) for gone in rows[GONE].to_pylist()]
-        lines = (
-            text[:-1] + ("," if len(text) > 2 else "") + f'"{_DELETED}":{mark}}}'
-            for text, mark in zip(texts, marks, strict=True)
-        )
-        return pa.chunked_array([pa.array(lines, pa.string())])
 
 
 class _NewFile:

@@ -35,6 +35,8 @@ ID = HIDDEN_PREFIX + "id"
 """The key as a text: a JSON object of its columns."""
 ROW = HIDDEN_PREFIX + "row"
 """All columns as a JSON object; NULL when the row is gone."""
+DELETED = "_deleted"
+"""What a row says of itself where upserts and deletes are all rows."""
 PLACE = (TOPIC, PARTITION, OFFSET)
 
 
@@ -203,6 +205,19 @@ def by_partition(rows: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
     for topic, partition in zip(*(column.to_pylist() for column in pairs.columns), strict=True):
         same = pc.and_(pc.equal(rows[TOPIC], topic), pc.equal(rows[PARTITION], partition))
         yield topic, partition, rows.filter(same)
+
+
+def json_rows(rows: pa.Table, *, deletes: bool) -> list[str]:
+    """The rows in the form `JSON`; where rows may be gone, each says whether it is."""
+    if not deletes:
+        texts: list[str] = rows[ROW].to_pylist()
+        return texts
+    objects = pc.coalesce(rows[ROW], rows[ID]).to_pylist()
+    marks = ("true" if gone else "false" for gone in rows[GONE].to_pylist())
+    return [
+        text[:-1] + ("," if len(text) > 2 else "") + f'"{DELETED}":{mark}}}'
+        for text, mark in zip(objects, marks, strict=True)
+    ]
 
 
 def poison_at(rows: pa.Table, index: int, cause: str) -> Poison:
