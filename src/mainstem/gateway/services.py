@@ -22,6 +22,7 @@ from starlette.requests import Request
 from mainstem.catalog.entry import Catalog
 from mainstem.config import Settings
 from mainstem.connect.captures import capture_of
+from mainstem.connect.listening.running import Log
 from mainstem.connect.planned import PlannedConnectors
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.targets.target import check_target
@@ -31,6 +32,7 @@ from mainstem.gateway.changes import Changes
 from mainstem.gateway.connectors import Connectors, ConnectPlace, LogTopics
 from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
+from mainstem.gateway.listeners import Listeners
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.quarantine import Quarantine
 from mainstem.gateway.quarantine_follower import QuarantineFollower
@@ -156,6 +158,7 @@ class Services:
             setup.connect,
             LogTopics(self.admin, replicas),
             secrets,
+            Listeners(self.catalog, Log(setup.connection, self.writer), secrets),
         )
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
         self.metrics = Metrics(

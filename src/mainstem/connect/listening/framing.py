@@ -1,8 +1,8 @@
 """Syslog messages out of the bytes of a TCP connection, by RFC 6587.
 
 A connection whose first byte is a digit counts octets (`11 <34>message`), any other ends messages
-with a line feed; it stays so to its end. Memory is bounded: of a message that is too long, each piece
-comes for itself, marked with what is wrong with it.
+with a line feed; it stays so to its end. Memory is bounded: of a message that is too long, each
+piece comes for itself, marked with what is wrong with it.
 """
 
 from __future__ import annotations

@@ -1,19 +1,16 @@
-"""What has been received and is not in the log yet: bounded, so that senders wait and memory does not
-grow.
-"""
+"""What has been received and is not in the log yet: bounded, so that senders have to wait."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MOST_BYTES = 8 * 1024 * 1024
 MOST_LINES = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One message as it came."""
 
     data: bytes

@@ -4,12 +4,12 @@ Syslog has no acknowledgements. A line goes these ways, and a crash of the gatew
 
 1. In a buffer of the system. UDP: it is lost; TCP: too, the sender cannot know it.
 2. In the intake, or in the batch that is being written, which both are bounded: it is lost.
-3. In the log, before that is known here: it is there. When the log did not answer in time, the batch
-   is written again, and its lines may be there twice; a crash does not write anything twice.
+3. In the log, before that is known here: it is there, once. Only when the log did not answer in
+   time is the batch written again, and then its lines may be there twice.
 
 While the log does not answer, the intake fills up: TCP senders wait, and of datagrams the system
-keeps as many as its buffer holds and counts the others, which are then reported as lost. A stop that
-is asked for hands over all that was read before it returns.
+keeps as many as its buffer holds and counts the others, which are then reported as lost. A stop
+that is asked for hands over all that was read before it returns.
 """
 
 from __future__ import annotations

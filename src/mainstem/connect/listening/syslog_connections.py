@@ -1,5 +1,4 @@
-"""TCP connections of syslog senders: read while there is room, so that senders wait when there is none.
-"""
+"""TCP connections of syslog senders: read while there is room, else the senders wait."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """One syslog message -> the columns of a row, as RFC 5424 and RFC 3164 have it.
 
-RFC 3164 only describes what was found in the wild. What is read as it: a priority, then, if they are
-there, a time (without a year, with one, or as RFC 3339), a host, and a tag with its process. What
-cannot be told apart is in the message, so that nothing of a line is lost.
+RFC 3164 only describes what was found in the wild. What is read as it: a priority, then, if they
+are there, a time (without a year, with one, or as RFC 3339), a host, and a tag with its process.
+What cannot be told apart is in the message, so that nothing of a line is lost.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Any
 
@@ -53,12 +53,13 @@ _ELEMENT = re.compile(rf"\[({_NAME})((?: +{_NAME}={_VALUE})*) *\]", re.DOTALL)
 _PARAMETER = re.compile(rf" +({_NAME})={_VALUE}", re.DOTALL)
 _ESCAPED = re.compile(r'\\(["\\\]])')
 _OLD = re.compile(
-    rf"(?:({'|'.join(_MONTHS)}) ([ 0-3]?\d)(?: (\d{{4}}))? (\d\d:\d\d:\d\d)(\.\d{{1,6}})?|({_STAMP}))"
-    r"(?: +|$)",
+    rf"(?:({'|'.join(_MONTHS)}) ([ 0-3]?\d)(?: (\d{{4}}))? (\d\d:\d\d:\d\d)(\.\d{{1,6}})?"
+    rf"|({_STAMP}))(?: +|$)",
     re.ASCII,
 )
 _HOST = re.compile(r"(\S*[^\s:])(?: +|$)")
 _TAG = re.compile(r"([^\s:\[\]]{1,128})(?:\[([^\]\s]*)\])?:(?: |$)")
+_CLOCKS_DIFFER = timedelta(days=1)
 
 
 class NotSyslog(ValueError):
@@ -150,26 +151,20 @@ def _parameters(text: str) -> dict[str, str]:
 # -- RFC 3164
 
 
-def _read_old(
-    text: str, start: int, received: datetime, zone: tzinfo, row: dict[str, Any]
-) -> None:
-    row["at"], row["host"], row["app"], row["procid"] = _iso(received), None, None, None
-    row["msgid"] = row["structured"] = None
+def _read_old(text: str, start: int, received: datetime, zone: tzinfo, row: dict[str, Any]) -> None:
     stamp = _OLD.match(text, start)
-    if stamp is not None:
-        at = _old_time(stamp, received, zone)
-        if at is not None:
-            row["at"] = at
-            start = stamp.end()
-            host = _HOST.match(text, start)
-            if host is not None:
-                row["host"] = host[1]
-                start = host.end()
+    at = None if stamp is None else _old_time(stamp, received, zone)
+    host = None
+    if stamp is not None and at is not None:
+        start = stamp.end()
+        host = _HOST.match(text, start)
+        start = start if host is None else host.end()
     tag = _TAG.match(text, start)
-    if tag is not None:
-        row["app"], row["procid"] = tag[1], tag[2] or None
-        start = tag.end()
-    row["message"] = text[start:]
+    row["at"] = at or _iso(received)
+    row["host"] = None if host is None else host[1]
+    row["app"], row["procid"] = (None, None) if tag is None else (tag[1], tag[2] or None)
+    row["msgid"] = row["structured"] = None
+    row["message"] = text[start if tag is None else tag.end() :]
 
 
 def _old_time(match: re.Match[str], received: datetime, zone: tzinfo) -> str | None:
@@ -179,15 +174,15 @@ def _old_time(match: re.Match[str], received: datetime, zone: tzinfo) -> str | N
             return _stamp(stamp)
         except NotSyslog:
             return None
-    near = received.replace(minute=0, second=0, microsecond=0)  # alike for many lines
-    return _in_year(month, int(day), year, clock, fraction or "", near, zone)
+    # the day is alike for many lines, and enough to choose a year
+    return _in_year(month, int(day), year, clock, fraction or "", received.date(), zone)
 
 
 @lru_cache(maxsize=1000)
 def _in_year(
-    month: str, day: int, year: str | None, clock: str, fraction: str, near: datetime, zone: tzinfo
+    month: str, day: int, year: str | None, clock: str, fraction: str, near: date, zone: tzinfo
 ) -> str | None:
-    """The time in the given year, else in that one which makes it nearest to when it came."""
+    """The time in the given year, else the last one that is not ahead of when it came."""
     years = [int(year)] if year else [near.year - 1, near.year, near.year + 1]
     number = _MONTHS.index(month) + 1
     found = []
@@ -197,9 +192,8 @@ def _in_year(
             found.append(at.replace(tzinfo=zone).astimezone(UTC))
         except (ValueError, OverflowError):
             continue  # the 29th of February, or no time at all
-    if not found:
-        return None
-    return _iso(min(found, key=lambda at: abs(at - near)))
+    past = [at for at in found if year or at.date() <= near + _CLOCKS_DIFFER]
+    return _iso(past[-1]) if past else None
 
 
 # -- times

@@ -1,4 +1,4 @@
-"""Syslog lines -> records of the log: rows of the stream, and what is no message to the quarantine."""
+"""Syslog lines -> records of the log: rows of the stream, or of the quarantine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from mainstem.connect.listening.intake import Line
@@ -20,6 +21,12 @@ CODE = "NOT_SYSLOG"
 _NOWHERE = -1
 """Partition and offset of what has never been in a topic."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@lru_cache(maxsize=10)
+def _moment(received: float) -> datetime:
+    # lines that were read together have the same
+    return datetime.fromtimestamp(received, UTC)
 
 
 class SyslogRecords:
@@ -53,7 +60,7 @@ class SyslogRecords:
         except UnicodeDecodeError as error:
             where = f"at byte {error.start}"
             raise NotSyslog(f"it is not {self._charset} text ({where}); see `charset`") from None
-        row = read_line(text, datetime.fromtimestamp(line.received, UTC), self._zone)
+        row = read_line(text, _moment(line.received), self._zone)
         row["peer"] = line.peer
         value = _encode(row).encode()
         key = None if row["host"] is None else row["host"].encode()
