@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from mainstem.connect.capture import Capture
-from mainstem.connect.listening.captures import SyslogCapture
+from mainstem.connect.listening.captures import SyslogCapture, WebhookCapture
 from mainstem.connect.postgres import PostgresCapture
 
 _CAPTURES: dict[str, Capture] = {
     "postgres-cdc": PostgresCapture(),
     "syslog": SyslogCapture(),
+    "webhook": WebhookCapture(),
 }
 
 

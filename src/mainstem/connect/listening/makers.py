@@ -6,8 +6,12 @@ from collections.abc import Callable
 
 from mainstem.connect.listening.running import Log, RunningSource, Task
 from mainstem.connect.listening.syslog import Syslog
+from mainstem.connect.listening.webhook import Webhook
 
-_MAKERS: dict[str, Callable[[Task, Log], RunningSource]] = {"syslog": Syslog}
+_MAKERS: dict[str, Callable[[Task, Log], RunningSource]] = {
+    "syslog": Syslog,
+    "webhook": Webhook,
+}
 
 
 def listens(connector: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -24,7 +24,11 @@ class Sender(Protocol):
     def send(
         self, topic: str, records: Iterable[Outgoing], timeout: float = ...
     ) -> Mapping[int, int]:
-        """See `log.producer.Producer.send`."""
+        """Each by itself, in their order; see `log.producer.Producer.send`."""
+        ...
+
+    def write(self, topic: str, records: Sequence[Outgoing]) -> Mapping[int, int]:
+        """All or none."""
         ...
 
 
