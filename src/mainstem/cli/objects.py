@@ -149,12 +149,13 @@ def drop(
     It is refused while others depend on it, unless --cascade is given. With a source goes all that
     came with it.
     """
+    found = session.client.object(name)
     objects = session.client.objects()
     doomed = [name, *brought(objects, name)]
     if cascade:
         readers = (reader for gone in doomed for reader in dependents(objects, gone))
         doomed = list(dict.fromkeys((*doomed, *readers)))
-    kind = session.client.object(name)["kind"]
+    kind = "sink" if found.get("sink") else found["kind"]
     if dry_run:
         session.say(f"would drop {', '.join(doomed)}")
         return

@@ -9,7 +9,6 @@ from mainstem.connect.capture import Captured
 from mainstem.definitions.lexer import Source
 from mainstem.definitions.model import Definition, Format, Kind, Query
 from mainstem.definitions.names import plain_name
-from mainstem.definitions.options import milliseconds
 from mainstem.definitions.query import read_query
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import Column
@@ -25,25 +24,16 @@ def definitions_of(source: Definition, captured: Sequence[Captured]) -> tuple[De
 
     The stream is Debezium's topic, with one partition: a truncate has no key, and would be in no
     order with the changes of other partitions. The table is made from the whole of it, so it is
-    kept forever, unless the option `retention` says otherwise.
+    kept forever.
     """
     assert source.captures is not None
     if events := [_stream(source, table) for table in captured if table.events is not None]:
         return tuple(events)
     options = dict(source.captures.options)
-    retention = options.get("retention", _FOREVER).strip().lower()
-    if retention != _FOREVER and not milliseconds(retention):
-        raise MainstemError(
-            "INVALID_OPTION",
-            option="retention",
-            value=retention,
-            problem="it is not an interval",
-            advice=f"Write for example '30 days', or '{_FOREVER}'.",
-        )
     prefix = options.get("prefix", f"{source.name}_")
     made: dict[str, Definition] = {}
     for table in captured:
-        for definition in _objects(source, table, prefix + _own_name(table.table), retention):
+        for definition in _objects(source, table, prefix + _own_name(table.table)):
             if definition.name.lower() in made:
                 other = made[definition.name.lower()].location
                 raise MainstemError("DUPLICATE_NAME", name=definition.name, other=other)
@@ -53,7 +43,7 @@ def definitions_of(source: Definition, captured: Sequence[Captured]) -> tuple[De
 
 def _stream(source: Definition, captured: Captured) -> Definition:
     """The stream of a source that brings events."""
-    _check_name(captured.table)
+    _check_name(captured.table, "stream")
     how = captured.events
     assert how is not None
     return Definition(
@@ -82,10 +72,8 @@ def _own_name(table: str) -> str:
     return name if schema == _PUBLIC else f"{schema}_{name}"
 
 
-def _objects(
-    source: Definition, table: Captured, name: str, retention: str
-) -> tuple[Definition, Definition]:
-    _check_name(name)
+def _objects(source: Definition, table: Captured, name: str) -> tuple[Definition, Definition]:
+    _check_name(name, "prefix")
     changes = Definition(
         name=name + CHANGES,
         kind=Kind.STREAM,
@@ -94,8 +82,12 @@ def _objects(
         text=source.text,
         columns=_change_columns(table),
         format=Format.DEBEZIUM,
+        event_time="at",
+        # the clock of another machine is no reason to set a change aside
+        max_ahead=_FOREVER,
+        max_behind=_FOREVER,
         partitions=1,
-        retention=retention,
+        retention=_FOREVER,
         source=source.name,
         comment=f"changes of {table.table}, captured by {source.name}",
     )
@@ -105,7 +97,9 @@ def _objects(
         topic=name,
         location=source.location,
         text=source.text,
+        columns=table.columns,
         key=table.key,
+        follows=True,
         query=replace(_query(changes.name), location=source.location),
         source=source.name,
         comment=f"rows of {table.table}, captured by {source.name}",
@@ -113,9 +107,10 @@ def _objects(
     return changes, rows
 
 
-def _check_name(name: str) -> None:
+def _check_name(name: str, option: str) -> None:
     if not plain_name(name) or "." in name:
-        raise MainstemError("INVALID_NAME", name=name, what="a stream or a table")
+        what = "a stream or a table"
+        raise MainstemError("INVALID_NAME", name=name, what=what, option=option)
 
 
 def _change_columns(table: Captured) -> tuple[Column, ...]:

@@ -1,8 +1,8 @@
 """The configuration of Debezium's connectors: what becomes of the options of a source.
 
 Values have to come through exactly. Decimals are texts, for only a text holds a number of any size,
-and NaN; so are intervals. What PostgreSQL calls a column's type goes along with the schema, so that
-one that was altered shows there. NULL stays NULL where a column has a default.
+and NaN; so are intervals. What PostgreSQL calls the type of such a column goes along with the
+schema, so that one that was altered shows there. NULL stays NULL where a column has a default.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from typing import Any
 
 from mainstem.connect.postgres_connection import address
 from mainstem.connect.postgres_slots import publication_of, slot_of
+from mainstem.schemas.changes import UNAVAILABLE
 from mainstem.vocabulary import INTERNAL_PREFIX
 
 PutAway = Callable[[str, str], str]
 """Puts a secret where Connect finds it, under a name; gives the reference for the configuration."""
 
-UNAVAILABLE = "__mainstem_unavailable__"
-"""In place of a large value that did not change, of a row that was gone when it was looked up."""
 _HEARTBEAT = "mainstem_heartbeat"
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 _RESELECT = "post.processors.reselect"
@@ -83,12 +82,12 @@ _VALUES = {
     "skipped.operations": "none",
     "tombstones.on.delete": "false",
     "decimal.handling.mode": "string",
-    "time.precision.mode": "adaptive_time_microseconds",
+    "time.precision.mode": "microseconds",
     "interval.handling.mode": "string",
     "hstore.handling.mode": "json",
     "binary.handling.mode": "bytes",
     "include.unknown.datatypes": "true",
-    "column.propagate.source.type": ".*",
+    "datatype.propagate.source.type": r".+\.(?:numeric|_numeric|money)",
     # of an update, PostgreSQL does not send large values that stay as they are
     "unavailable.value.placeholder": UNAVAILABLE,
     "post.processors": "reselect",

@@ -92,6 +92,7 @@ class PlannedConnectors:
             note = f"source {source.name} was not looked into, its tables are as known: {why}"
             return Expansion(same, (note,))
         tables, notes = _without_added(source, before, known, tables)
+        tables = tuple(_with_columns_known(captured, known) for captured in tables)
         return Expansion(definitions_of(source, tables), notes)
 
     def _placed(self, error: MainstemError, definition: Definition) -> MainstemError:
@@ -128,6 +129,16 @@ def _check_change(before: Definition, source: Definition) -> None:
     )
     if moved is not None:
         raise MainstemError("SOURCE_MOVED", option=moved, name=source.name)
+
+
+def _with_columns_known(captured: Captured, known: Sequence[Definition]) -> Captured:
+    """A table with the columns that it ever had, for older changes have them; new ones behind."""
+    names = {read.name for read in known if read.topic == captured.topic}
+    tables = (d for d in known if d.query is not None and names & set(d.query.inputs))
+    before = [column for table in tables for column in table.columns]
+    now = {column.name: column for column in captured.columns}
+    stay = (now.pop(column.name, column) for column in before)
+    return replace(captured, columns=(*stay, *now.values()))
 
 
 def _without_added(

@@ -114,6 +114,7 @@ def _chosen(connection: Connected, options: Mapping[str, Any]) -> list[Any]:
         if not found:
             raise MainstemError(
                 "SOURCE_TABLE_UNKNOWN",
+                option="tables",
                 table=written,
                 where=place(options),
                 known=", ".join([*known][:_MOST_NAMED]) or "none",
@@ -137,12 +138,12 @@ def _captured(
 ) -> Captured:
     full = f"{table.schema}.{table.name}"
     if not all(map(_TOPIC_PART.fullmatch, (table.schema, table.name))):
-        raise MainstemError("INVALID_NAME", name=full, what="a captured table")
+        raise MainstemError("INVALID_NAME", name=full, what="a captured table", option="tables")
     _check_rights(connection, table, options, published)
     if not table.key:
-        raise MainstemError("SOURCE_NO_KEY", table=full)
+        raise MainstemError("SOURCE_NO_KEY", table=full, option="tables")
     if table.identity == "n" or (table.identity == "i" and table.other_index):
-        raise MainstemError("SOURCE_REPLICA_IDENTITY", table=full)
+        raise MainstemError("SOURCE_REPLICA_IDENTITY", table=full, option="tables")
     excluded = options.get("exclude") or ()
     found = connection.execute(_COLUMNS, {"schema": table.schema, "table": table.name}).fetchall()
     columns: dict[str, Column] = {}
@@ -169,7 +170,8 @@ def _column(table: str, column: Any) -> Column:
     elif column.name.lower() in RESERVED_COLUMNS or column.name.lower().startswith(HIDDEN_PREFIX):
         problem = "has a name that Mainstem uses itself"
     if problem is not None or kind is None:
-        raise MainstemError("SOURCE_COLUMN", table=table, column=column.name, problem=problem)
+        params = {"table": table, "column": column.name, "problem": problem}
+        raise MainstemError("SOURCE_COLUMN", **params, option="tables")
     return Column(column.name, kind)
 
 
@@ -200,6 +202,7 @@ def _check_rights(
         grant = sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(publication, full)
         raise MainstemError(
             "SOURCE_NOT_PUBLISHED",
+            option="publication",
             publication=options["publication"],
             table=shown,
             statement=grant.as_string(connection),

@@ -26,7 +26,7 @@ from mainstem.engine.keys import CORRUPT_KEY, key_field, key_text, with_keys
 from mainstem.engine.own_records import named_records, own_records
 from mainstem.engine.rules import broken, has, is_dropped, refusal
 from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
-from mainstem.engine.values import CORRUPT, ROW, corrupt_of, row_of, schema_of
+from mainstem.engine.values import CORRUPT, ROW, column_of, corrupt_of, row_of, schema_of
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, METADATA_COLUMNS, Offsets
 
@@ -499,7 +499,7 @@ def _parse(
     places = definition.pattern.places if definition.pattern else {}
     columns = []
     for c in definition.columns:
-        made_of = F.col(ROW).getField(c.name)
+        made_of = column_of(definition, versions, c.name)
         if c.name in places:
             made_of = _part(places[c.name])
         elif c.name in in_key:

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from mainstem.connect.targets import postgres
 from mainstem.connect.targets.target import GONE, OFFSET, PARTITION, TOPIC, Part, Poison, Shape
@@ -174,27 +175,21 @@ def test_what_would_keep_it_from_writing_is_told_before(database: Database) -> N
     postgres.check(database.options, whole)
 
 
-def test_missing_privileges_are_told_with_the_grant(database: Database) -> None:
-    role, table = f"r_{database.schema}", f"{database.schema}.orders"
-    database.run(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
-    try:
-        url = psycopg.conninfo.make_conninfo(database.url, user=role)
-        as_role = {"url": url, "password": "secret"}
-        database.run(f"GRANT USAGE ON SCHEMA {database.schema} TO {role}")
-        assert database.refusal(TABLE, **as_role).hint == (
-            f'GRANT CREATE ON SCHEMA "{database.schema}" TO "{role}";'
-        )
-        database.run(f"GRANT CREATE ON SCHEMA {database.schema} TO {role}")
-        database.run(f"CREATE TABLE {table} (id int PRIMARY KEY, name text, tags jsonb)")
-        database.run(f"GRANT SELECT ON {table} TO {role}")
-        assert database.refusal(TABLE, **as_role).hint == (
-            f'GRANT INSERT, UPDATE, DELETE ON {table} TO "{role}";'
-        )
-        database.run(f"GRANT INSERT, UPDATE, DELETE ON {table} TO {role}")
-        postgres.check({**database.options, **as_role}, TABLE)
-        wrong = database.refusal(TABLE, url=url, password="wrong")
-        assert wrong.code == "TARGET_REFUSED"
-        assert "wrong" not in wrong.message
-    finally:
-        database.run(f"DROP OWNED BY {role}")
-        database.run(f"DROP ROLE {role}")
+def test_missing_privileges_are_told_with_the_grant(database: Database, servers: Stack) -> None:
+    url = servers.endpoints.postgres_reader_url.get_secret_value()
+    role, table = str(conninfo_to_dict(url)["user"]), f"{database.schema}.orders"
+    database.run(f"GRANT USAGE ON SCHEMA {database.schema} TO {role}")
+    assert database.refusal(TABLE, url=url).hint == (
+        f'GRANT CREATE ON SCHEMA "{database.schema}" TO "{role}";'
+    )
+    database.run(f"GRANT CREATE ON SCHEMA {database.schema} TO {role}")
+    database.run(f"CREATE TABLE {table} (id int PRIMARY KEY, name text, tags jsonb)")
+    database.run(f"GRANT SELECT ON {table} TO {role}")
+    assert database.refusal(TABLE, url=url).hint == (
+        f'GRANT INSERT, UPDATE, DELETE ON {table} TO "{role}";'
+    )
+    database.run(f"GRANT INSERT, UPDATE, DELETE ON {table} TO {role}")
+    postgres.check({**database.options, "url": url}, TABLE)
+    wrong = database.refusal(TABLE, url=url, password="mistaken")
+    assert wrong.code == "TARGET_REFUSED"
+    assert "mistaken" not in wrong.message

@@ -181,7 +181,11 @@ def test_a_target_that_fails_is_tried_until_it_works(
         return [row[1] for row in lines(out)] == [1, 2]
 
     eventually(all_there, SECONDS, what="both rows are in files")
-    flow.measure()
+
+    def told() -> bool:
+        flow.tick()
+        flow.measure()
+        return (flow.status.rows_out_total, flow.status.lag_records) == (2, 0)
+
+    eventually(told, SECONDS, what="the status tells of both rows, and of no more")
     assert flow.status.error is None
-    assert flow.status.rows_out_total == 2
-    eventually(lambda: flow.measure() or flow.status.lag_records == 0, SECONDS, what="no lag")

@@ -23,6 +23,7 @@ SPEC = ConnectorSpec(
             FieldKind.URL,
             "The database, and who logs in.",
             "${env:SHOP_URL}",
+            place=True,
             required=True,
         ),
         Field("user", FieldKind.TEXT, "Who logs in, if the URL does not say it.", "replicator"),
@@ -52,6 +53,7 @@ SPEC = ConnectorSpec(
             "What the names of the streams and tables begin with; without it the source's name "
             "and `_`.",
             "crm_",
+            place=True,
         ),
         Field(
             "snapshot",
@@ -66,6 +68,7 @@ SPEC = ConnectorSpec(
             FieldKind.TEXT,
             "The replication slot, if it is not to be `mainstem_` and the source's name.",
             "mainstem_shop_test",
+            place=True,
         ),
         Field(
             "publication",
@@ -73,6 +76,7 @@ SPEC = ConnectorSpec(
             "A publication that an administrator has made. Without it the source makes its own, "
             "and removes it in the end.",
             "for_mainstem",
+            place=True,
         ),
         Field(
             "heartbeat",
@@ -81,14 +85,6 @@ SPEC = ConnectorSpec(
             "PostgreSQL need not keep its log for them.",
             "30 seconds",
             default="10 seconds",
-        ),
-        Field(
-            "retention",
-            FieldKind.TEXT,
-            "How long the changes are kept, or `forever`. A table that has to be built anew is "
-            "made of the changes that are left.",
-            "90 days",
-            default="forever",
         ),
     ),
 )
