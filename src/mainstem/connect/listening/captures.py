@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from mainstem.connect.capture import Captured
-from mainstem.connect.listening.column_list import read_columns
+from mainstem.connect.listening.column_list import Declared, read_columns
+from mainstem.connect.listening.made_values import maker
 from mainstem.connect.listening.options import address_of, invalid, stream_of
 from mainstem.connect.listening.request_ids import RequestId
 from mainstem.connect.listening.syslog_line import COLUMNS
@@ -59,14 +60,32 @@ class WebhookCapture:
                     problem = "it needs the option columns"
                     raise invalid(option, str(options[option]), problem, "'id'")
             return (stream_of(name, options, RAW_COLUMNS, event_time="at"),)
-        columns = tuple(declared.column for declared in read_columns(options["columns"]))
-        key = options["key"] or ()
-        for column in key:
-            _known(columns, "key", column)
-        event_time = options["event_time"]
-        if event_time is not None and _known(columns, "event_time", event_time) not in TIME_TYPES:
-            raise invalid("event_time", event_time, "it is no TIMESTAMP", "'at'")
-        return (stream_of(name, options, columns, key=key, event_time=event_time),)
+        return _typed(name, options, read_columns(options["columns"]))
+
+
+class GeneratorCapture:
+    """A `Capture`."""
+
+    def look(self, name: str, options: Mapping[str, Any]) -> tuple[Captured, ...]:
+        """The stream of what is made up."""
+        columns = read_columns(options["columns"], made=True)
+        for declared in columns:
+            maker(declared)
+        return _typed(name, options, columns)
+
+
+def _typed(
+    name: str, options: Mapping[str, Any], declared: Sequence[Declared]
+) -> tuple[Captured, ...]:
+    """A stream with columns that are given, of which some may be key and event time."""
+    columns = tuple(one.column for one in declared)
+    key = options["key"] or ()
+    for column in key:
+        _known(columns, "key", column)
+    event_time = options["event_time"]
+    if event_time is not None and _known(columns, "event_time", event_time) not in TIME_TYPES:
+        raise invalid("event_time", event_time, "it is no TIMESTAMP", "'at'")
+    return (stream_of(name, options, columns, key=key, event_time=event_time),)
 
 
 def _known(columns: tuple[Column, ...], option: str, name: str) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mainstem.connect.listening.generator import Generator
 from mainstem.connect.listening.running import Log, RunningSource, Task
 from mainstem.connect.listening.syslog import Syslog
 from mainstem.connect.listening.webhook import Webhook
 
 _MAKERS: dict[str, Callable[[Task, Log], RunningSource]] = {
+    "generator": Generator,
     "syslog": Syslog,
     "webhook": Webhook,
 }
