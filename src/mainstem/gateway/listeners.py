@@ -108,6 +108,10 @@ class Listeners:
         for kept in self._kept.values():
             _stop(kept)
 
+    def wake(self) -> None:
+        """The catalog has changed."""
+        self._look.set()
+
     # -- one look
 
     def look(self) -> None:

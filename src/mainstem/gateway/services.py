@@ -257,6 +257,7 @@ class Services:
 
     def _refresh(self) -> None:
         self._catalog = self._store.catalog()
+        self.connectors.listeners.wake()
         self.materialiser.reconcile(self._catalog)
 
     # -- what is known now

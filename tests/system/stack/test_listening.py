@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hmac
+import json
 import shutil
+import signal
 import socket
 import subprocess
 from contextlib import contextmanager
 
+import httpx2
 import pytest
 
 from mainstem.testing.waiting import eventually
@@ -102,11 +106,11 @@ def test_syslog_from_all_kinds_of_senders(shop, lines):
 
 
 def test_a_paused_source_does_not_listen(shop, lines):
-    shop.do("PAUSE SOURCE lines")
+    shop.do("PAUSE lines")
     wait_for(shop, "lines", state="paused")
     with pytest.raises(ConnectionRefusedError):
         send_tcp(lines, b"<13>a: nobody hears it\n")
-    shop.do("RESUME SOURCE lines")
+    shop.do("RESUME lines")
     wait_for(shop, "lines", state="running")
     with socket.socket() as taken:  # a port that others have
         taken.bind(("127.0.0.1", 0))
@@ -182,3 +186,94 @@ def test_a_real_rsyslog_forwards(shop, lines, tmp_path):
         (f"web{n}", str(n)) for n in range(50)
     }
     assert {row["facility"] for row in rows} == {"auth"}
+
+
+SECRET = "It's a secret to everybody"
+
+
+def signed(body: bytes, **headers: str) -> dict:
+    signature = hmac.new(SECRET.encode(), body, "sha256").hexdigest()
+    return {"content": body, "headers": {"X-Hub-Signature-256": f"sha256={signature}", **headers}}
+
+
+def kill_gateway(shop):
+    """The gateway dies, and is started again by the stack."""
+    before = shop.up.server("gateway")
+    before.send_signal(signal.SIGKILL)
+
+    def back():
+        try:
+            ready = shop.http.get("/v1/connectors").status_code == 200
+            return ready and shop.up.server("gateway").pid != before.pid
+        except (OSError, AssertionError, httpx2.HTTPError):
+            return False
+
+    eventually(back)
+
+
+def test_webhook_with_signature_and_id(shop):
+    (shop.folder / "secrets").mkdir(exist_ok=True)
+    (shop.folder / "secrets" / "hook").write_text(SECRET + "\n")
+    shop.do(
+        "CREATE SOURCE github WITH (connector = 'webhook', signature = 'github',"
+        " secret = '${file:secrets/hook}', id = 'header:X-GitHub-Delivery',"
+        " columns = 'action STRING, number BIGINT, sender STRUCT<login: STRING>')"
+    )
+    try:
+        wait_for(shop, "github", state="running")
+        body = b'{"action":"opened","number":1,"sender":{"login":"ann","id":5},"more":{}}'
+        one = signed(body, **{"X-GitHub-Delivery": "d1"})
+        answer = shop.http.post("/v1/hooks/github", **one)
+        assert (answer.status_code, answer.json()) == (200, {"written": 1, "duplicate": False})
+        # what was answered is in the log, and is known after a crash, too
+        row = {"action": "opened", "number": 1, "sender": {"login": "ann"}}
+        assert shop.values("github_events") == [row]
+        kill_gateway(shop)
+        wait_for(shop, "github", state="running")
+        assert shop.http.post("/v1/hooks/github", **one).json()["duplicate"]
+        several = signed(
+            json.dumps([{"number": 2}, {"number": 3}]).encode(), **{"X-GitHub-Delivery": "d2"}
+        )
+        assert shop.http.post("/v1/hooks/github", **several).json()["written"] == 2
+        # what does not fit is refused whole, with the place and the reason
+        unsigned = {**one, "content": body + b" "}
+        shop.refused("SIGNATURE_INVALID", "POST", "/v1/hooks/github", **unsigned)
+        wrong = signed(b'[{"number":4},{"number":"five"}]', **{"X-GitHub-Delivery": "d3"})
+        problem = shop.refused("INVALID_RECORD", "POST", "/v1/hooks/github", **wrong)
+        assert (problem["status"], problem["index"], problem["path"]) == (422, 1, "number")
+        large = signed(b" " * 1_000_001)
+        assert shop.refused("BODY_TOO_LARGE", "POST", "/v1/hooks/github", **large)["status"] == 413
+        shop.refused("HOOK_UNKNOWN", "POST", "/v1/hooks/gitlab", content=b"{}")
+        assert [row["number"] for row in shop.values("github_events")] == [1, 2, 3]
+        assert SECRET not in shop.http.get("/v1/connectors").text
+        shop.do("PAUSE github")
+        wait_for(shop, "github", state="paused")
+        shop.refused("SOURCE_NOT_READY", "POST", "/v1/hooks/github", **one)
+    finally:
+        shop.do("DROP SOURCE github")
+    eventually(lambda: shop.http.post("/v1/hooks/github", content=b"{}").status_code == 404)
+
+
+def test_a_generator_goes_on_where_it_was(shop):
+    shop.do(
+        "CREATE SOURCE load WITH (connector = 'generator', rate = 2000, count = 5000, key = 'user',"
+        " partitions = 3, columns = 'id BIGINT AS sequence(), user STRING AS"
+        ' numbered("user-", 10), amount DOUBLE AS uniform(1, 100), at TIMESTAMP\', event_time ='
+        " 'at')"
+    )
+    try:
+        eventually(lambda: connector(shop, "load").get("records", 0) > 500)
+        kill_gateway(shop)
+        eventually(lambda: connector(shop, "load").get("records", 0) > 0)
+        shop.do("PAUSE load")
+        wait_for(shop, "load", state="paused")
+        paused = len(shop.values("load_events"))
+        shop.do("RESUME load")
+        wait_for(shop, "load", state="finished")
+        rows = shop.values("load_events")
+        # each once, though it was killed and paused
+        assert sorted(row["id"] for row in rows) == list(range(1, 5001))
+        assert paused <= 5000
+        assert {row["user"] for row in rows} == {f"user-{n}" for n in range(1, 11)}
+    finally:
+        shop.do("DROP SOURCE load")

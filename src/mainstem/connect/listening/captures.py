@@ -32,7 +32,7 @@ class SyslogCapture:
                 raise invalid("protocols", protocol, problem, "'udp, tcp'")
         try:
             ZoneInfo(options["timezone"])
-        except (OSError, ValueError):
+        except (OSError, ValueError, KeyError):
             zone = options["timezone"]
             raise invalid("timezone", zone, "there is no such zone", "'Europe/Berlin'") from None
         return (stream_of(name, options, COLUMNS, key=("host",), event_time="at"),)

@@ -65,16 +65,23 @@ class Generator:
             self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                if self._generate():
-                    return
-            except MainstemError as error:
-                if error.code == _FENCED:
-                    self._stand_by()
-                    continue
+        try:
+            while not self._stopping.is_set() and not self._try():
+                pass
+        except Exception:  # noqa: BLE001 - nobody waits for this thread
+            self.told.ended()
+
+    def _try(self) -> bool:
+        """True when all is done."""
+        try:
+            return self._generate()
+        except MainstemError as error:
+            if error.code == _FENCED:
+                self._stand_by()
+            else:
                 self.told.failed(error)
                 self._stopping.wait(_RETRY_SECONDS)
+        return False
 
     # -- records
 

@@ -91,6 +91,12 @@ class Told:
         _LOG.error("source %s: %s", self.name, error.message)
         self._note(error)
 
+    def ended(self) -> None:
+        """A mistake of ours has ended it; call it where the mistake was caught."""
+        _LOG.exception("source %s has ended", self.name)
+        problem = "it has ended by a mistake of ours, which the gateway's log tells"
+        self.failed(MainstemError("SOURCE_ENDED", name=self.name, problem=problem))
+
     def calm_after(self, seconds: float) -> None:
         """Show a warning no longer than that; the last error stays the last."""
         noted = self.last_error_at

@@ -15,7 +15,6 @@ that is asked for hands over all that was read before it returns.
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from contextlib import suppress
 from zoneinfo import ZoneInfo
@@ -28,7 +27,6 @@ from mainstem.connect.listening.syslog_connections import Connections
 from mainstem.connect.listening.syslog_records import SyslogRecords
 from mainstem.errors import MainstemError
 
-_LOG = logging.getLogger(__name__)
 _BATCH = 5_000
 _WATCH_SECONDS = 1.0
 _RETRY_SECONDS = 1.0
@@ -89,9 +87,7 @@ class Syslog:
             with asyncio.Runner(loop_factory=self._own_loop) as runner:
                 runner.run(self._serve())
         except Exception:  # noqa: BLE001 - nobody waits for this thread
-            _LOG.exception("source %s has ended", self._name)
-            problem = "it has ended by a mistake of ours, which the gateway's log tells"
-            self.told.failed(MainstemError("SOURCE_ENDED", name=self._name, problem=problem))
+            self.told.ended()
 
     def _own_loop(self) -> asyncio.AbstractEventLoop:
         assert self._loop is not None, "it was not started"
@@ -162,6 +158,8 @@ class Syslog:
             try:
                 await asyncio.to_thread(self._log.sender.send, self._topic, records)
             except MainstemError as error:
+                if self._stopping.is_set() and error.code == "UNKNOWN_TOPIC":
+                    return  # the source was dropped, and its stream with it
                 self.told.failed(error)
             else:
                 break

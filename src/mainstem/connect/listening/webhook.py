@@ -90,16 +90,21 @@ class Webhook:
             self._thread.join()
 
     def _begin(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                if self._id is not None:
-                    self._find_ids()
-            except MainstemError as error:
-                self.told.failed(error)
+        try:
+            while not self._stopping.is_set() and not self._is_ready():
                 self._stopping.wait(_RETRY_SECONDS)
-            else:
-                self.told.running()
-                return
+        except Exception:  # noqa: BLE001 - nobody waits for this thread
+            self.told.ended()
+
+    def _is_ready(self) -> bool:
+        try:
+            if self._id is not None:
+                self._find_ids()
+        except MainstemError as error:
+            self.told.failed(error)
+            return False
+        self.told.running()
+        return True
 
     def _find_ids(self) -> None:
         """The ids of the requests whose records are in the stream, of as long as they count."""
