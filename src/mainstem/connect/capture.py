@@ -15,6 +15,7 @@ class Events:
 
     event_time: str | None = None
     """The column that has it; None: the time at which the record was written."""
+    watermark: str | None = None
     partitions: int | None = None
     retention: str | None = None
 

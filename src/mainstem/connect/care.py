@@ -130,8 +130,8 @@ class Care:
         try:
             self._step(wanted, found)
         except MainstemError as error:
-            self._note(error)
-            if error.code != "CONNECT_BUSY":
+            if error.code != "CONNECT_BUSY":  # with what was asked for a moment ago, mostly
+                self._note(error)
                 self._pause.next(self.at.clock())
 
     def leave(self) -> None:
@@ -216,10 +216,12 @@ class Care:
 
     def _watch(self, wanted: Wanted, found: Connector) -> None:
         now = self.at.clock()
-        self._look(wanted, now)
-        if self.system is not None and self.system.problem is not None:
+        if found.failed or self._looked is None or now - self._looked >= _LOOK_SECONDS:
+            self._look(wanted, now)
+        lost = self.system.problem if self.system is not None else None
+        if lost is not None and self.offsets():  # one that has read nothing yet has lost nothing
             # started again, it might go on without what was lost
-            raise self._failed(wanted, self.system.problem)
+            raise self._failed(wanted, lost)
         if found.failed:
             self._running_since = None
             trace = found.failed[0].trace or "it did not say why"
@@ -243,11 +245,7 @@ class Care:
         self._progress = None
 
     def _look(self, wanted: Wanted, now: float) -> None:
-        """Ask the system itself, now and then; that it does not answer is for its connector to
-        say, which then fails.
-        """
-        if self._looked is not None and now - self._looked < _LOOK_SECONDS:
-            return
+        """Ask the system itself; that it does not answer is for its connector to say."""
         self._looked = now
         try:
             options = self.at.resolve(wanted.connector, wanted.options)

@@ -99,8 +99,6 @@ _RECORDS = {
     "exactly.once.support": "required",
     "transaction.boundary": "poll",
     "poll.interval.ms": "100",
-    "topic.creation.default.partitions": "1",
-    "topic.creation.default.replication.factor": "-1",
     "key.converter": _JSON,
     "key.converter.schemas.enable": "false",
     "value.converter": _JSON,

@@ -29,10 +29,9 @@ _BOUNDS = {
     "timestamp_ntz": (-62_135_596_800_000_000, 253_402_300_799_999_999),
 }
 _DAY_MICROS = 86_400_000_000
-_TEXT = "CAST(value AS STRING)"
 _FRAMED = (
-    f"startswith(value, {{begin}}) AND contains({_TEXT}, '{PAYLOAD.decode()}')"
-    f" AND is_valid_utf8({_TEXT})"
+    f"startswith(value, X'{BEGIN.hex()}') AND contains(value, X'{PAYLOAD.hex()}')"
+    " AND is_valid_utf8(CAST(value AS STRING))"
 )
 
 
@@ -77,11 +76,10 @@ def corrupt_change(row: SparkColumn, definition: Definition, versions: Versions)
 
     So nobody passes it over: whoever runs the plan looks at it, and runs the batch again.
     """
-    begin = "X'" + BEGIN.hex() + "'"
     refused = [
         F.col("value").startswith(_bytes(start)) for start in sorted(versions.refused_starts)
     ]
-    new = F.expr(_FRAMED.format(begin=begin))
+    new = F.expr(_FRAMED)
     for known in (*map(_begins, versions.changes), *refused):
         new = new & ~known
     params = F.struct(F.lit(definition.name).alias("name"), F.lit(definition.topic).alias("topic"))

@@ -91,18 +91,12 @@ class Connectors:
     """All connectors of the project. Without Kafka Connect, sources are shown with that error."""
 
     def __init__(
-        self,
-        project: str,
-        catalog: Callable[[], Catalog],
-        at: ConnectPlace | None,
-        topics: LogTopics,
-        secrets: Secrets,
-        listeners: Listeners,
+        self, catalog: Callable[[], Catalog], keeper: Keeper | None, listeners: Listeners
     ) -> None:
         self._catalog = catalog
+        self._keeper = keeper
         self.listeners = listeners
         """Those that need no Kafka Connect."""
-        self._keeper = None if at is None else _keeper(project, catalog, at, topics, secrets)
 
     def start(self) -> None:
         """Begin to keep them in step with the catalog; returns at once."""
@@ -185,13 +179,15 @@ class Connectors:
             return {}
 
 
-def _keeper(
+def keeper_of(
     project: str,
     catalog: Callable[[], Catalog],
     at: ConnectPlace,
     topics: LogTopics,
     secrets: Secrets,
 ) -> Keeper:
+    """What keeps the connectors of a project in step with its catalog."""
+
     def resolve(connector: str, written: Mapping[str, str]) -> dict[str, Any]:
         return spec_of(Role.SOURCE, connector).resolve(written, secrets)
 

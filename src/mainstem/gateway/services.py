@@ -29,7 +29,7 @@ from mainstem.connect.targets.target import check_target
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
-from mainstem.gateway.connectors import Connectors, ConnectPlace, LogTopics
+from mainstem.gateway.connectors import Connectors, ConnectPlace, LogTopics, keeper_of
 from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.listeners import Listeners
@@ -152,14 +152,12 @@ class Services:
             PlannedConnectors(secrets, capture_of, check_target),
             target=f"{settings.name} ({setup.connection.servers})",
         )
-        self.connectors = Connectors(
-            settings.name,
-            self.catalog,
-            setup.connect,
-            LogTopics(self.admin, replicas),
-            secrets,
-            Listeners(self.catalog, Log(setup.connection, self.writer), secrets),
-        )
+        keeper = None
+        if setup.connect is not None:
+            topics = LogTopics(self.admin, replicas)
+            keeper = keeper_of(settings.name, self.catalog, setup.connect, topics, secrets)
+        listeners = Listeners(self.catalog, Log(setup.connection, self.writer), secrets)
+        self.connectors = Connectors(self.catalog, keeper, listeners)
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
         self.metrics = Metrics(
             lambda: flow_statuses(self),

@@ -49,6 +49,15 @@ logger.worker.level = info
 # snapshots, slots and positions; passwords are masked by Debezium itself
 logger.debezium.name = io.debezium
 logger.debezium.level = info
+logger.threads.name = io.debezium.util.Threads
+logger.threads.level = warn
+logger.connections.name = io.debezium.jdbc.JdbcConnection
+logger.connections.level = warn
+logger.settings.name = io.debezium.config.CommonConnectorConfig
+logger.settings.level = warn
+# complains of a converter of Debezium's that nobody uses, and that wants a newer Connect
+logger.plugins.name = org.apache.kafka.connect.runtime.isolation.PluginScanner
+logger.plugins.level = off
 # says all settings of each client, each time
 logger.configs.name = org.apache.kafka.common.config.AbstractConfig
 logger.configs.level = error

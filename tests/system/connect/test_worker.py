@@ -136,6 +136,7 @@ def capturing(
         connection.execute("CREATE SCHEMA IF NOT EXISTS public")
         connection.execute("GRANT CREATE ON DATABASE shop TO capturer")
     with Stack(load_project(folder), ("broker", "connect")) as stack:
+        assert stack.pid("connect") is None
         made = Capturing(stack, shop)
         made.keeper.start()
         yield made
@@ -154,10 +155,19 @@ def orders(capturing: Capturing) -> Iterator[psycopg.Connection[tuple[object, ..
         connection.execute("DROP TABLE orders")
 
 
+def test_what_the_connector_refuses_is_said(
+    capturing: Capturing, orders: psycopg.Connection[Any]
+) -> None:
+    capturing.environment["WRONG_URL"] = capturing.shop.url("capturer", "n0t the password")
+    capturing.want(identity=1, url="${env:WRONG_URL}")
+    shown = capturing.await_state("failed")
+    assert shown["error"]["title"] == "CONNECTOR_INVALID"
+    assert "n0t the password" not in json.dumps(shown)
+    capturing.wanted.clear()
+
+
 def test_life_of_a_connector(capturing: Capturing, orders: psycopg.Connection[Any]) -> None:
     stack = capturing.stack
-    assert stack.pid("connect") is None
-
     capturing.want()
     shown = capturing.await_state("running")
     assert [task["state"] for task in shown["tasks"]] == ["running"]
@@ -211,17 +221,3 @@ def assert_closed(capturing: Capturing) -> None:
     log = (capturing.stack.project.state_folder / "logs" / "connect.log").read_text()
     assert "PostgresConnectorTask" in log
     assert SECRET not in log
-
-
-def test_what_the_connector_refuses_is_said(
-    capturing: Capturing, orders: psycopg.Connection[Any]
-) -> None:
-    capturing.environment["WRONG_URL"] = capturing.shop.url("capturer", "n0t the password")
-    capturing.want(identity=3, url="${env:WRONG_URL}")
-    shown = capturing.await_state("failed")
-    assert shown["error"]["title"] == "CONNECTOR_INVALID"
-    assert "n0t the password" not in json.dumps(shown)
-    capturing.want(identity=3)
-    capturing.await_state("running")
-    capturing.wanted.clear()
-    eventually(lambda: capturing.stack.pid("connect") is None, LONG, what="the worker is gone")

@@ -44,7 +44,7 @@ def test_a_stream_of_changes_and_a_table_of_rows() -> None:
         "at": "timestamp",
     }
     assert (rows.name, rows.kind, rows.topic) == ("shop_orders", Kind.TABLE, "shop_orders")
-    assert rows.key == ("id", "line no")
+    assert (rows.key, rows.columns) == (("id", "line no"), ORDERS.columns)
     assert rows.query is not None
     assert (rows.query.inputs, rows.query.location) == (("shop_orders_changes",), PLACE)
     assert {changes.source, rows.source} == {"shop"}
@@ -77,15 +77,9 @@ def test_names() -> None:
     [
         ({}, ["public.a", "public.a_changes"], "DUPLICATE_NAME"),
         ({"prefix": "_x"}, ["public.a"], "INVALID_NAME"),
-        ({"retention": "a while"}, ["public.a"], "INVALID_OPTION"),
     ],
 )
 def test_refusals(options: dict[str, Any], tables: list[str], code: str) -> None:
     with pytest.raises(MainstemError) as caught:
         definitions_of(source(**options), [named(table) for table in tables])
     assert caught.value.code == code
-
-
-def test_retention() -> None:
-    changes, _ = definitions_of(source(retention="30 days"), [ORDERS])
-    assert changes.retention == "30 days"

@@ -79,7 +79,6 @@ def test_nothing_is_lost_and_no_value_changes() -> None:
         "include.unknown.datatypes": "true",
         "value.converter.schemas.enable": "true",
         "value.converter.replace.null.with.default": "false",
-        "topic.creation.default.partitions": "1",
     }
     assert wanted.items() <= made.items()
 

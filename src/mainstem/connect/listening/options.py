@@ -21,12 +21,18 @@ OF_STREAM = (
         place=True,
     ),
     Field(
+        "watermark",
+        FieldKind.TEXT,
+        "How late a record may be, for windows that close.",
+        "10 minutes",
+    ),
+    Field(
         "partitions",
         FieldKind.INTEGER,
         "Partitions of the stream's topic; without it as in mainstem.toml.",
         "4",
         least=1,
-        most=10_000,
+        most=1000,
     ),
     Field(
         "retention",
@@ -48,15 +54,25 @@ def stream_of(
 ) -> Captured:
     """The stream of a source, by its options."""
     name = options["stream"] or f"{source}_events"
-    retention = options["retention"]
-    if retention is not None:
-        retention = retention.strip().lower()
-        if retention != _FOREVER and not milliseconds(retention):
-            raise invalid(
-                "retention", retention, "it is not an interval", f"'30 days', or '{_FOREVER}'"
-            )
-    events = Events(event_time, options["partitions"], retention)
+    events = Events(
+        event_time,
+        _interval(options, "watermark", "'10 minutes'"),
+        options["partitions"],
+        _interval(options, "retention", f"'30 days', or '{_FOREVER}'", _FOREVER),
+    )
     return Captured(name, name, columns, key, events=events)
+
+
+def _interval(
+    options: Mapping[str, Any], option: str, example: str, otherwise: str | None = None
+) -> str | None:
+    """An option that is an interval, or a word; None when it is not there."""
+    if options[option] is None:
+        return None
+    text = str(options[option]).strip().lower()
+    if text != otherwise and not milliseconds(text):
+        raise invalid(option, text, "it is not an interval", example)
+    return text
 
 
 def address_of(text: str) -> tuple[str, int]:

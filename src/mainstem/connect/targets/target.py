@@ -11,6 +11,7 @@ open_target(options, shape)   the target, for one task of one batch
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -218,6 +219,16 @@ def json_rows(rows: pa.Table, *, deletes: bool) -> list[str]:
         text[:-1] + ("," if len(text) > 2 else "") + f'"{DELETED}":{mark}}}'
         for text, mark in zip(objects, marks, strict=True)
     ]
+
+
+def key_text(id_: str) -> str:
+    """The values of a key (`ID`) as one text: of one column the value itself, else a JSON array."""
+    values = list(json.loads(id_, parse_float=str).values())  # as it is written
+    if len(values) == 1 and isinstance(values[0], str):
+        return str(values[0])
+    return json.dumps(
+        values[0] if len(values) == 1 else values, ensure_ascii=False, separators=(",", ":")
+    )
 
 
 def poison_at(rows: pa.Table, index: int, cause: str) -> Poison:

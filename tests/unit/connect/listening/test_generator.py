@@ -111,9 +111,11 @@ def test_the_stream_that_it_brings():
         event_time="at",
         partitions="3",
         retention="1 day",
+        watermark="10 Minutes",
     )
     [captured] = capture_of("generator").look("load", given)
     assert (captured.topic, captured.key) == ("load_events", ("user",))
     assert [c.type for c in captured.columns] == ["bigint", "string", "timestamp"]
     how = captured.events
     assert (how.event_time, how.partitions, how.retention) == ("at", 3, "1 day")
+    assert how.watermark == "10 minutes"
