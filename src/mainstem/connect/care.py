@@ -40,6 +40,8 @@ _STEADY_SECONDS = 120.0
 _LOOK_SECONDS = 10.0
 """Time between two looks into the system of a source."""
 _STUCK_SECONDS = 120.0
+_PASSING = ("CONNECT_BUSY", "CONNECT_UNREACHABLE")
+"""Connect works at what it was asked for a moment ago, or is away, which the keeper tells."""
 
 
 class Topics(Protocol):
@@ -130,7 +132,7 @@ class Care:
         try:
             self._step(wanted, found)
         except MainstemError as error:
-            if error.code != "CONNECT_BUSY":  # with what was asked for a moment ago, mostly
+            if error.code not in _PASSING:
                 self._note(error)
                 self._pause.next(self.at.clock())
 

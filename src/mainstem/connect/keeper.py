@@ -91,6 +91,8 @@ class Keeper:
         try:
             found = self._found()
         except MainstemError as error:
+            for care in self._cares.values():
+                care.found = None
             self._tell(error)
             return
         self._tell(None)

@@ -51,7 +51,7 @@ def _head(name: str, wanted: Wanted | None, error: MainstemError | None) -> dict
 
 
 def _state(care: Care) -> str:
-    """One word: removing, failed, waiting (for Connect), paused, running or starting."""
+    """One word: removing, failed, waiting (for Connect), pausing, paused, running or starting."""
     wanted, found = care.wanted, care.found
     if wanted is None:
         return "removing"
@@ -60,7 +60,7 @@ def _state(care: Care) -> str:
     if found is None:
         return "waiting"
     if wanted.paused:
-        return "paused"
+        return "pausing" if found.tasks else "paused"
     running = found.tasks and all(task.state is State.RUNNING for task in found.tasks)
     return "running" if running else "starting"
 

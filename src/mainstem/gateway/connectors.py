@@ -119,6 +119,10 @@ class Connectors:
             carried = [connector_shown(name, care) for name, care in cares]
         return sorted(carried + self.listeners.all(), key=lambda one: str(one["name"]).lower())
 
+    def runs(self, name: str) -> bool:
+        """True while there is a connector of that source, or may be: one that is being removed."""
+        return self._keeper is not None and name.lower() in self._keeper.cares()
+
     def worker(self) -> dict[str, Any]:
         """How Kafka Connect itself is."""
         if self._keeper is None:

@@ -141,6 +141,12 @@ class Services:
             self.codec,
         )
         secrets = Secrets(setup.project, os.environ)
+        keeper = None
+        if setup.connect is not None:
+            topics = LogTopics(self.admin, replicas)
+            keeper = keeper_of(settings.name, self.catalog, setup.connect, topics, secrets)
+        listeners = Listeners(self.catalog, Log(setup.connection, self.writer), secrets)
+        self.connectors = Connectors(self.catalog, keeper, listeners)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
@@ -149,15 +155,9 @@ class Services:
             self.engine,
             LogFactsReader(self.admin),
             DefinedSchemas(source),
-            PlannedConnectors(secrets, capture_of, check_target),
+            PlannedConnectors(secrets, capture_of, check_target, self.connectors.runs),
             target=f"{settings.name} ({setup.connection.servers})",
         )
-        keeper = None
-        if setup.connect is not None:
-            topics = LogTopics(self.admin, replicas)
-            keeper = keeper_of(settings.name, self.catalog, setup.connect, topics, secrets)
-        listeners = Listeners(self.catalog, Log(setup.connection, self.writer), secrets)
-        self.connectors = Connectors(self.catalog, keeper, listeners)
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
         self.metrics = Metrics(
             lambda: flow_statuses(self),

@@ -181,6 +181,18 @@ def test_what_connect_refuses_is_said_and_tried_again(bench: Bench) -> None:
     assert bench.cluster.made[NAME].config["tables"] == "public.orders,public.more"
 
 
+def test_nothing_is_said_to_run_while_connect_is_away(running: Bench) -> None:
+    assert running.care.found is not None
+    running.cluster.answers = [httpx2.ConnectError("refused")]
+    running.look()
+    assert running.care.found is None
+    running.cluster.answers = [httpx2.Response(200, json={}), httpx2.ConnectError("refused")]
+    running.look()
+    assert running.care.error is None
+    running.look()
+    assert running.care.found is not None
+
+
 def test_a_change_is_given_to_the_connector(running: Bench) -> None:
     running.wanted["orders"] = replace(ORDERS, tables=("public.orders", "public.more"))
     running.look(3)
