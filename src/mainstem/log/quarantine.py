@@ -1,7 +1,7 @@
 """The quarantine: records that could not be used, kept whole, with where they came from and why.
 
 Key and value are the original bytes. Everything else is in headers, each a UTF-8 text:
-`topic`, `partition`, `offset`, `timestamp` (of the original record), `stage` (decode, time,
+`topic`, `partition`, `offset`, `timestamp` (of the original record), `stage` (source, decode, time,
 rule, function, target or view), `object` (the stream, table or sink that was reading), `code` and
 `cause`, `at` (when it was put here), and `flow` (with the generation) when only that flow leaves it
 out.
