@@ -184,7 +184,9 @@ def explained_target(definition: Definition, source: Definition) -> dict[str, An
     shape = Shape.of(_validated(definition.target), source, definition.transforms)
     key = f" by {', '.join(shape.key)}" if shape.key else ""
     each = "each record is one more row"
-    if shape.upserts:
+    if shape.deletes:
+        each = "each upsert and each delete is one more row"
+    if shape.upserts and module_of(connector).KEYED:
         each = f"rows are upserted{key}" + (", and deleted" if shape.deletes else "")
     return {
         "lane": definition.lane.value,

@@ -88,6 +88,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             os.pathsep.join(map(str, jars)),
             "org.codelibs.opensearch.runner.OpenSearchRunner",
             *(*place, "-numOfNode", "1", "-clusterName", folder.name),
+            # without the analysers of languages that this small Java does not know
+            *("-moduleTypes", "org.opensearch.transport.Netty4ModulePlugin"),
         ],
         log=folder / "log",
         folder=folder,

@@ -154,6 +154,8 @@ class TargetModule(Protocol):
 
     GUARANTEE: str
     """How often a row may be in the target, and why; for EXPLAIN."""
+    KEYED: bool
+    """True: of rows with one key it keeps the last. False: each change is one more."""
 
     def form(self, options: Mapping[str, Any]) -> Form:
         """How it wants its rows."""
