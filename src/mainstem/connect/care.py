@@ -220,8 +220,7 @@ class Care:
         now = self.at.clock()
         if found.failed or self._looked is None or now - self._looked >= _LOOK_SECONDS:
             self._look(wanted, now)
-        lost = self.system.problem if self.system is not None else None
-        if lost is not None and self.offsets():  # one that has read nothing yet has lost nothing
+        if (lost := self._lost(wanted, now)) is not None:
             # started again, it might go on without what was lost
             raise self._failed(wanted, lost)
         if found.failed:
@@ -255,6 +254,15 @@ class Care:
         except MainstemError as error:
             self.system = None
             _LOG.info("%s could not be asked: %s", wanted.name, self.at.mask(error.message))
+
+    def _lost(self, wanted: Wanted, now: float) -> str | None:
+        """Why changes are lost. One that has read nothing yet has lost nothing, whatever its
+        system says; and what that said before the first was read, says nothing of now.
+        """
+        if self.system is None or self.system.problem is None or not self.offsets():
+            return None
+        self._look(wanted, now)
+        return self.system.problem if self.system is not None else None
 
     def _stuck(self, wanted: Wanted, now: float) -> bool:
         """True when nothing has been read for long, while the system keeps more and more."""

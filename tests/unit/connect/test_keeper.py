@@ -278,6 +278,15 @@ def test_a_slot_that_is_not_there_yet_is_not_lost(running: Bench) -> None:
     assert running.care.error is None
 
 
+def test_what_was_seen_before_the_first_change_does_not_count(running: Bench) -> None:
+    running.system.problem = "the slot is gone"
+    running.look(9)
+    running.system.problem = None
+    running.cluster.made[NAME].offsets = [{"partition": {}, "offset": {}}]
+    running.look(1)
+    assert running.care.last_error is None
+
+
 def test_a_stuck_connector_is_started_again(running: Bench) -> None:
     for _ in range(20):
         running.system.held_bytes += 1000
