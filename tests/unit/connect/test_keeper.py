@@ -280,7 +280,7 @@ def test_a_slot_that_is_not_there_yet_is_not_lost(running: Bench) -> None:
 
 def test_what_was_seen_before_the_first_change_does_not_count(running: Bench) -> None:
     running.system.problem = "the slot is gone"
-    running.look(9)
+    running.look(12)
     running.system.problem = None
     running.cluster.made[NAME].offsets = [{"partition": {}, "offset": {}}]
     running.look(1)
