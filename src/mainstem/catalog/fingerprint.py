@@ -117,7 +117,8 @@ def _rule_parts(definition: Definition) -> dict[str, Any]:
 def decoding(definition: Definition) -> str:
     """A hash of all that a reader of the object depends on."""
     rows = rows_read(definition)
-    return _hash([rows, rules_of(definition)]) if definition.rules else rows
+    judged = definition.rules and not definition.derived
+    return _hash([rows, rules_of(definition)]) if judged else rows
 
 
 def rows_read(definition: Definition) -> str:

@@ -33,12 +33,19 @@ class PlannedConnectors:
     """The `Connectors` of catalog/connectors.py."""
 
     def __init__(
-        self, secrets: Secrets, capture_of: Callable[[str], Capture], check: Check
+        self,
+        secrets: Secrets,
+        capture_of: Callable[[str], Capture],
+        check: Check,
+        runs: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`capture_of` gives what looks into the systems of a source connector."""
+        """`capture_of` gives what looks into the systems of a source connector; `runs` says whether
+        a source of that name is looked after, be it that it is wanted or not gone yet.
+        """
         self._secrets = secrets
         self._capture_of = capture_of
         self._check = check
+        self._runs = runs
 
     def validate(self, definition: Definition) -> None:
         """Refuse a connector that does not exist, and options that it does not take."""
@@ -55,6 +62,9 @@ class PlannedConnectors:
         try:
             if before is not None:
                 _check_change(before, source)
+            elif self._runs(source.name):
+                # it could still write to the topics that would be made now
+                raise MainstemError("SOURCE_LEAVING", name=source.name)
             return self._expand(source, before, known)
         except MainstemError as error:
             raise self._placed(error, source) from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from mainstem.errors import MainstemError, did_you_mean
 
@@ -82,10 +83,10 @@ class Secrets:
         if not value:
             raise _missing(kind, name, "it is empty")
         self._seen.add(value)
-        # a driver's text may quote only this part of a URL
+        # a driver's text may quote only this part of a URL, as it was or decoded
         found = _USER_PART.match(value)
         if found is not None and (password := found[1].partition(":")[2]):
-            self._seen.add(password)
+            self._seen |= {password, unquote(password)}
         return value
 
     def _variable(self, name: str) -> str:

@@ -20,7 +20,7 @@ from mainstem.definitions.query import read_query
 from mainstem.definitions.rules import at_rule, read_column_rule, read_rule
 from mainstem.definitions.table_conditions import check_table_rules
 from mainstem.definitions.types import read_type
-from mainstem.errors import did_you_mean
+from mainstem.errors import MainstemError, did_you_mean
 from mainstem.vocabulary import Column
 
 _OTHER_OBJECTS = words(
@@ -71,13 +71,14 @@ def read_create(cursor: Cursor) -> Create:
             where="AS SELECT",
             advice="Declare the wildcard stream with its columns; make another AS SELECT of it.",
         )
-    elif body.rules:
-        raise source.error(
+    elif body.rules and kind is Kind.TABLE:
+        raise MainstemError(
             "NOT_SUPPORTED",
-            name_at,
+            location=body.rules[0].location,
             what="a rule",
-            where="AS SELECT",
-            advice="Put it on the stream that is read, or filter with WHERE.",
+            where="a table AS SELECT",
+            advice="Its rows change: put the rule on a stream that it is made of, or leave rows "
+            "out with WHERE or HAVING.",
         )
     elif body.columns:
         raise source.error(
@@ -85,7 +86,8 @@ def read_create(cursor: Cursor) -> Create:
             name_at,
             what="a list of columns",
             where="AS SELECT",
-            advice="Leave the list out; the columns come from the query.",
+            advice="The columns come from the query; in the brackets may stand rules, such as "
+            "CONSTRAINT positive EXPECT (amount > 0) ON VIOLATION DROP ROW.",
         )
     fields = settings(source, options, kind, derived, wildcard=pattern is not None)
     fields |= read_event_time(source, options, fields.pop("event_time", None))

@@ -5,11 +5,12 @@ They go there in the transaction of the task's batch, so each is in the result o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
+from mainstem.log.producer import Outgoing
 from mainstem.log.quarantine import quarantined
 from mainstem.log.task_writer import Rows
 from mainstem.vocabulary import QUARANTINE_TOPIC
@@ -53,6 +54,11 @@ def put_aside(
                     flow=flow,
                 )
                 kept.append(out)
+    return quarantine_rows(kept)
+
+
+def quarantine_rows(kept: Sequence[Outgoing]) -> Rows:
+    """Records of the quarantine as rows of a task."""
     return Rows(
         QUARANTINE_TOPIC,
         [out.key for out in kept],

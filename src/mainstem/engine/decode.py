@@ -24,7 +24,7 @@ from mainstem.engine.few_rows import as_rows, few_records
 from mainstem.engine.formats import Formats, Versions
 from mainstem.engine.keys import CORRUPT_KEY, key_field, key_text, with_keys
 from mainstem.engine.own_records import named_records, own_records
-from mainstem.engine.rules import broken, has, is_dropped, refusal
+from mainstem.engine.rules import broken, has, is_dropped, judged, refusal
 from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
 from mainstem.engine.values import CORRUPT, ROW, column_of, corrupt_of, row_of, schema_of
 from mainstem.log.connection import Connection
@@ -100,6 +100,7 @@ def metadata_field(definition: Definition, name: str) -> StructField:
 
 def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> DataFrame:
     """The definition's topics as a streaming DataFrame of its good rows."""
+    definition = judged(definition)
     where = _where(definition)
     if intake.ticks is not None:
         where["subscribe"] += f",{intake.ticks}"
@@ -150,6 +151,7 @@ def read_batch(
 
     Both positions name all partitions of the same topics.
     """
+    definition = judged(definition)
     if between is None or not between[1]:
         raw = _load_range(spark, _where(definition), connection, metadata, "earliest", "latest")
     else:
@@ -173,6 +175,7 @@ def read_between(
 
     Both positions name all partitions of the same topics.
     """
+    definition = judged(definition)
     where = _named(definition, end)
     texts = (_offsets_text(start), _offsets_text(end))
     raw = _load_range(spark, where, connection, metadata, *texts)
@@ -523,10 +526,10 @@ def _parse(
         wrong = F.col(_MISTAKEN)
     refused = F.coalesce(corrupt, wrong)
     if whole:
-        judged = refused.isNull()
+        fits = refused.isNull()
         if definition.kind is Kind.TABLE:  # no rule is about a deletion
-            judged &= F.col(RECORD).getField("value").isNotNull()
-        rows = rows.select("*", F.when(judged, broken(definition)).alias(_BROKEN))
+            fits &= F.col(RECORD).getField("value").isNotNull()
+        rows = rows.select("*", F.when(fits, broken(definition)).alias(_BROKEN))
         refused = F.coalesce(refused, F.when(F.col(_BROKEN).isNotNull(), F.lit("")))
     elif definition.rules:
         place = F.col(_PLACE) if stops else None

@@ -20,6 +20,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.engine.formats import Formats
 from mainstem.engine.protobuf_rows import message_values
+from mainstem.engine.rules import verdict
 from mainstem.schemas.codec import not_written
 from mainstem.schemas.csv_rows import COMMA
 from mainstem.schemas.csv_text import QUOTE
@@ -45,14 +46,18 @@ _CSV_OPTIONS = {
 
 
 def encode(rows: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
-    """Binary columns `key` and `value` for each row, in the order of the rows."""
+    """Binary columns `key` and `value` for each row, in the order of the rows.
+
+    Where there are rules, `broken` names those that the row breaks, NULL when there are none.
+    """
     shown = [c for c in rows.columns if not c.startswith(HIDDEN_PREFIX)]
     value = _value(F.struct(*(F.col(_quoted(c)) for c in shown)), definition, formats)
     for name in rows.columns:
         if name.startswith(HIDDEN_PREFIX):  # a filter: what does not pass it is deleted
             value = F.when(F.col(name), value)
     key = key_of(definition, formats).cast("binary")
-    return rows.select(key.alias("key"), value.cast("binary").alias("value"))
+    pair = (key.alias("key"), value.cast("binary").alias("value"))
+    return rows.select(*pair, *verdict(definition))
 
 
 def _value(row: SparkColumn, definition: Definition, formats: Formats) -> SparkColumn:

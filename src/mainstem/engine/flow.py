@@ -100,7 +100,7 @@ class Flow:
         """What the status says while the flow takes over from a backfill."""
         self.group = group_of(entry.name)
         lane = entry.definition.lane.value
-        self.status = FlowStatus(entry.name, entry.generation, lane)
+        self.status = FlowStatus(entry.name, entry.generation, lane, entry.fingerprint)
 
     @property
     def running(self) -> bool:
@@ -139,7 +139,7 @@ class Flow:
                 _LOG.warning("flow %s: stop: %s", self.entry.name, flow_error(error, "").message)
         if self._writer is not None:
             self._written_before += self._writer.rows_written
-            self._set_aside += self._writer.calling.aside if self._writer.calling else 0
+            self._set_aside += self._writer.aside
             self._writer = None
 
     def tick(self) -> None:
@@ -191,8 +191,8 @@ class Flow:
                 self.status.state_rows = self._writer.calling.keys
         streams = [source for source in self.inputs if source.kind is Kind.STREAM]
         decoded = sum(self._services.keeper.kept(source.name) for source in streams)
-        calling = None if self._writer is None else self._writer.calling
-        self.status.quarantined = decoded + self._set_aside + (calling.aside if calling else 0)
+        aside = 0 if self._writer is None else self._writer.aside
+        self.status.quarantined = decoded + self._set_aside + aside
         late = self._services.ledger.of(self.entry.flow_id)
         self.status.late_waiting, self.status.late_sample = len(late.entries), late.sample
         if self.entry.definition.lane is Lane.REAL_TIME:

@@ -30,6 +30,7 @@ from mainstem.engine.enrich import Enrichment
 from mainstem.engine.expiry import ExpiredRows
 from mainstem.engine.formats import Formats
 from mainstem.engine.handler import HandlerFlow
+from mainstem.engine.judged import BrokenRows
 from mainstem.engine.keyed import KeyedFlow
 from mainstem.engine.late import LateKeeper
 from mainstem.engine.pacing import Pacer
@@ -112,6 +113,9 @@ def start_micro_batch(
         limit=machinery.settings.max_records_per_batch,
         settled=machinery.checkpoints.settled(checkpoint),
         sizes=Sizes(machinery.connection.max_record_bytes) if run.measured else None,
+        broken=BrokenRows(entry, machinery.connection, machinery.admin, machinery.clock)
+        if definition.rules
+        else None,
     )
     query = (
         run.rows.writeStream.queryName(entry.flow_id)

@@ -19,7 +19,7 @@ import queue
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import Row, SparkSession
@@ -28,7 +28,7 @@ from mainstem.definitions.model import Definition, Format, OnViolation
 from mainstem.definitions.rules import told
 from mainstem.engine.decode import read_bad, read_dropped
 from mainstem.engine.formats import Formats
-from mainstem.engine.rules import has
+from mainstem.engine.rules import has, judged
 from mainstem.engine.spark_errors import short
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
@@ -149,6 +149,7 @@ class Keeper:
             _LOG.warning("quarantine: %s", short(error))
 
     def _handle(self, report: Report) -> None:
+        report = replace(report, stream=judged(report.stream))
         for part in parts_of(report.stream):
             self._look_through(report, part)
 

@@ -36,6 +36,8 @@ def obstacles(definition: Definition, inputs: Sequence[Definition], rows: DataFr
         found.append("Spark's real-time mode has no joins of streams")
     if definition.within or (query.python is not None and _deduplicates(rows)):
         found.append("Spark's real-time mode has no deduplication within a time")
+    if definition.rules:
+        found.append("Spark's own writer, which it needs, cannot put aside rows that break rules")
     read = mentions(query)
     if not query.joins and len(set(read)) < len(read):
         found.append("Spark's real-time mode reads each stream once only")

@@ -1,4 +1,4 @@
-"""Rules of a definition over the rows of its records: which are broken, and what that means.
+"""Rules of a definition over its rows: which are broken, and what that means.
 
 They are expressions in the plan that decodes the records. A rule is broken when its condition is
 false, or cannot be computed for the record (a division by zero, say); as in SQL, NULL breaks none.
@@ -8,6 +8,7 @@ Only the record decides, never the clock: whoever reads it again comes to the sa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -28,6 +29,11 @@ _ROWS = "_mainstem_rules"
 _CONDITION_TYPES = ("boolean", "void")
 
 
+def judged(definition: Definition) -> Definition:
+    """The definition as its readers judge records by it: a flow has judged what it writes."""
+    return replace(definition, rules=()) if definition.derived else definition
+
+
 def broken(definition: Definition) -> SparkColumn:
     """The names of the rules that a row breaks; NULL when there are none."""
     if not definition.rules:
@@ -35,6 +41,11 @@ def broken(definition: Definition) -> SparkColumn:
     tests = [F.when(_breaks(rule), F.lit(rule.name)) for rule in definition.rules]
     names = F.array_compact(F.array(*tests))
     return F.when(F.size(names) > 0, names)
+
+
+def verdict(definition: Definition) -> list[SparkColumn]:
+    """The column behind key and value of a row that is to be written, where there are rules."""
+    return [broken(definition).alias("broken")] if definition.rules else []
 
 
 def refusal(definition: Definition, place: SparkColumn | None) -> SparkColumn:

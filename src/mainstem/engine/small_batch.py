@@ -19,8 +19,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from mainstem.engine.judged import Judge
+from mainstem.engine.plain_task import PlainTask
 from mainstem.log.connection import Connection
-from mainstem.log.task_writer import Rows, TaskWrite, write_task
+from mainstem.log.task_writer import TaskWrite, write_task
 
 _MOST_RECORDS = 5_000
 _MOST_BYTES = 16 * 1024 * 1024
@@ -72,6 +74,7 @@ def write_here(
     names: Sequence[str] | None,
     connection: Connection,
     task_write: Callable[[str], TaskWrite],
+    judge: Judge | None = None,
     most: int | None = None,
 ) -> list[Written] | None:
     """Writes a batch of keys and values, as its tasks would.
@@ -86,9 +89,9 @@ def write_here(
         return None
     if names is not None:
         [name] = names
-        return [_write(name, rows, connection, task_write)]
+        return [_write(name, rows, connection, task_write, judge)]
     return [
-        _write(f"state-{number}", some, connection, task_write)
+        _write(f"state-{number}", some, connection, task_write, judge)
         for number, some in _by_partition(rows)
     ]
 
@@ -100,11 +103,14 @@ def _by_partition(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
 
 
 def _write(
-    name: str, rows: pa.Table, connection: Connection, task_write: Callable[[str], TaskWrite]
+    name: str,
+    rows: pa.Table,
+    connection: Connection,
+    task_write: Callable[[str], TaskWrite],
+    judge: Judge | None,
 ) -> Written:
-    pieces = (
-        Rows(None, piece.column(0).to_pylist(), piece.column(1).to_pylist())
-        for piece in rows.to_batches()
-    )
-    result = write_task(connection.to_dict(), task_write(name), pieces)
-    return Written(name, result.rows, result.wrote, None, rows.nbytes)
+    task = PlainTask(judge)
+    pieces = task.rows(iter(rows.to_batches()))
+    result = write_task(connection.to_dict(), task_write(name), pieces, task.note)
+    note = task.done(result)
+    return Written(name, task.made, result.wrote, note, rows.nbytes)

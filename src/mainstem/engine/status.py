@@ -30,6 +30,8 @@ class FlowStatus:
     flow: str
     generation: int
     lane: str
+    fingerprint: str = ""
+    """Of the definition that it runs: what is said of another is no word of this one."""
     state: FlowState = FlowState.STARTING
     input_rate: float = 0.0
     process_rate: float = 0.0

@@ -25,6 +25,7 @@ from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import Quick, compile_marked, into
 from mainstem.engine.encode import JSON_OPTIONS
 from mainstem.engine.held_table import is_before
+from mainstem.engine.rules import verdict
 from mainstem.engine.tables import Tables
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import HIDDEN_PREFIX
@@ -47,6 +48,7 @@ class TableChanges:
         query = entry.definition.query
         assert query is not None
         [self._table] = inputs
+        self._definition = entry.definition
         self._query = marked(query, _MARK)
         self._tables = tables
         self._checkpoints = checkpoints
@@ -75,7 +77,7 @@ class TableChanges:
             after.alias("after"),
         ).filter("_new")
         looked_at = compile_marked(session, self._query, self._table, _sides(both), _MARK)
-        return _events(looked_at)
+        return _events(looked_at, self._definition)
 
     def release(self) -> None:
         """Lets go of the table."""
@@ -110,7 +112,7 @@ def _sides(both: DataFrame) -> DataFrame:
     return each.select("_one.row.*", mark.alias(_MARK))
 
 
-def _events(looked_at: DataFrame) -> DataFrame:
+def _events(looked_at: DataFrame, definition: Definition) -> DataFrame:
     """Before and after together again, without those that are the same."""
     given = [name for name in looked_at.columns if name != _MARK]
     row = F.struct(*(_column(name) for name in given))
@@ -127,10 +129,10 @@ def _events(looked_at: DataFrame) -> DataFrame:
     op = F.when(before.isNull(), "insert").when(after.isNull(), "delete").otherwise("update")
     changed = pairs.filter(before.isNull() | after.isNull() | (_text("before") != _text("after")))
     in_order = changed.repartition(1).sortWithinPartitions("_offset", "_id")
-    value = F.to_json(F.struct(op.alias("op"), before, after), JSON_OPTIONS)
-    return in_order.select(
-        F.col("_id").cast("binary").alias("key"), value.cast("binary").alias("value")
-    )
+    events = in_order.select("_id", op.alias("op"), *_SIDES)
+    value = F.to_json(F.struct("op", *_SIDES), JSON_OPTIONS)
+    pair = (F.col("_id").cast("binary").alias("key"), value.cast("binary").alias("value"))
+    return events.select(*pair, *verdict(definition))
 
 
 def _text(side: str) -> Column:

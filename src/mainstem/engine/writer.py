@@ -18,9 +18,9 @@ What happens to batch n of a flow, and what a crash after each step means:
    because Spark died or cancelled the task, aborts it, too (`whole_input`).
 6. The task commits. Crash: token and records are there, the replay stops at step 4.
 7. Spark writes its commit log. Crash: the batch runs again, every task stops at step 4.
-   Before that, records that came too late for their window are kept (`late`), and rows of old
-   windows deleted (`expiry`). Crash: the batch runs again, and so does that, unless the token of
-   it is there.
+   Before that, rows that broke rules are counted (`judged`), records that came too late for their
+   window are kept (`late`), and rows of old windows deleted (`expiry`). Crash: the batch runs
+   again, and so does that, unless the token of it is there.
 8. The driver commits the input offsets to the group `mainstem.<flow>`, for people and tools; the
    flow itself never reads them. Crash: the group is one batch behind until the next one.
 
@@ -53,16 +53,18 @@ from mainstem.crash import crash_point
 from mainstem.engine import whole_input
 from mainstem.engine.gate import Gate
 from mainstem.engine.handler_task import HandlerTask, HandlerWork
+from mainstem.engine.judged import BrokenRows, Judge
 from mainstem.engine.keyed_task import KeyedTask, KeyedWork
 from mainstem.engine.pacing import Pacer
 from mainstem.engine.passed import Passed
+from mainstem.engine.plain_task import PlainTask
 from mainstem.engine.small_batch import Sizes, Written, write_here
 from mainstem.engine.spark_errors import flow_error, retold, task_failure
 from mainstem.engine.status import offsets_in
 from mainstem.engine.target_task import TargetTask, TargetWork
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
-from mainstem.log.task_writer import Rows, TaskResult, TaskWrite, write_task
+from mainstem.log.task_writer import TaskWrite, write_task
 from mainstem.vocabulary import COMMITS_TOPIC, Offsets
 
 SMALL_BATCH = 20_000
@@ -180,6 +182,7 @@ class BatchWriter:
         limit: int = 0,
         settled: bool = False,
         sizes: Sizes | None = None,
+        broken: BrokenRows | None = None,
     ) -> None:
         self._flow = flow
         self._watch = watch
@@ -193,6 +196,8 @@ class BatchWriter:
         self.calling = calling
         self._sizes = sizes
         """What is known of the size of the batches; None: the driver does not write them."""
+        self._broken = broken
+        """Who counts rows that break rules, if there are rules."""
         self._epoch = self._run = ""
         self._execution: Any = None
         self._scanned: list[Any] | None = None
@@ -259,6 +264,15 @@ class BatchWriter:
             )
             self._stopped.wait(self.rested)
 
+    @property
+    def aside(self) -> int:
+        """Records and rows that this run has put into the quarantine."""
+        parts = (
+            self.calling.aside if self.calling else 0,
+            self._broken.kept if self._broken else 0,
+        )
+        return sum(parts)
+
     def stop(self) -> None:
         """Ends a rest at once: what is to be stopped need not wait for it."""
         self._stopped.set()
@@ -296,32 +310,41 @@ class BatchWriter:
     ) -> Sequence[Written]:
         """Has the batch written, by the driver or by the tasks."""
         tasks = _Tasks(template, dict(self._last_written))
-        results = self._written_here(batch, names, tasks)
+        judge = None if self._broken is None else self._broken.judge()
+        results = self._written_here(batch, names, tasks, judge)
         if results is None:
             work = None if self.calling is None else self.calling.work()
-            function = _task_function(self._connection.to_dict(), tasks, names, work)
+            function = _task_function(self._connection.to_dict(), tasks, names, work, judge)
             results = [Written._make(row) for row in batch.mapInArrow(function, _COLUMNS).collect()]
         crash_point("after_write", self._flow, template.batch_id)
         if self._sizes is not None:
             made_of = self._records() if self._making is None else sum(r.rows for r in results)
             self._sizes.saw(made_of, sum(result.size for result in results))
+        notes = [result.note for result in results if result.note is not None]
         if self.calling is not None:
-            self.calling.learn([result.note for result in results if result.note is not None])
+            self.calling.learn(notes)
+        if self._broken is not None:
+            self._broken.count(notes, template.batch_id, self._epoch)
         return results
 
     def _written_here(
-        self, batch: DataFrame, names: Sequence[str] | None, tasks: _Tasks
+        self,
+        batch: DataFrame,
+        names: Sequence[str] | None,
+        tasks: _Tasks,
+        judge: Judge | None,
     ) -> Sequence[Written] | None:
         """Has the driver write the batch, if it is small."""
         several = names is not None and len(names) > 1  # it was larger when it was planned
         if several or self._sizes is None or not self._sizes.fit(self._records()):
             return None
         if self._making is None:
-            return write_here(batch, names, self._connection, tasks.named)
+            return write_here(batch, names, self._connection, tasks.named, judge)
         if not self._making.few:
             return None
         # made of more than the batch's records: that these are few may not mean that the rows are
-        return write_here(batch, names, self._connection, tasks.named, self._sizes.most)
+        most = self._sizes.most
+        return write_here(batch, names, self._connection, tasks.named, judge, most)
 
     def _divide(self, batch: DataFrame, gone: int) -> tuple[DataFrame, Sequence[str] | None]:
         """The batch as its tasks write it, and their names; None: by the number of the state.
@@ -431,7 +454,7 @@ def write_whole(rows: DataFrame, connection: Connection, flow: str, task: str, t
         previous_batch=None,
         recovering=False,
     )
-    write = _task_function(connection.to_dict(), _Tasks(template, {}), [task], None)
+    write = _task_function(connection.to_dict(), _Tasks(template, {}), [task], None, None)
     one = rows.select("key", "value").repartition(1)
     return sum(row.rows for row in one.mapInArrow(write, _COLUMNS).collect())
 
@@ -460,6 +483,7 @@ def _task_function(
     tasks: _Tasks,
     names: Sequence[str] | None,
     work: KeyedWork | HandlerWork | TargetWork | None,
+    judge: Judge | None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What each task runs; holds plain values only, so that it travels to the workers."""
 
@@ -470,9 +494,10 @@ def _task_function(
         name = names[number] if names is not None else f"state-{number}"
         task = tasks.named(name)
         made: KeyedTask | HandlerTask | TargetTask | PlainTask
-        made = PlainTask() if work is None else work.task(task, number)
+        made = PlainTask(judge) if work is None else work.task(task, number)
+        say = made.note if isinstance(made, PlainTask) else lambda: None
         try:
-            result = write_task(connection, task, made.rows(batches))
+            result = write_task(connection, task, made.rows(batches), say)
             note = made.done(result)
         except MainstemError as error:
             # only text gets through Spark to the driver
@@ -482,21 +507,3 @@ def _task_function(
         yield pa.RecordBatch.from_pylist([row._asdict()], schema=_RESULT)
 
     return write
-
-
-class PlainTask:
-    """A task whose input are the records themselves: key and value."""
-
-    made = 0
-    size = 0
-
-    def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
-        """The records."""
-        for batch in batches:
-            self.size += batch.nbytes
-            yield Rows(None, batch.column(0).to_pylist(), batch.column(1).to_pylist())
-
-    def done(self, result: TaskResult) -> str | None:
-        """They are in the log."""
-        self.made = result.rows
-        return None

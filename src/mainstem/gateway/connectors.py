@@ -109,6 +109,10 @@ class Connectors:
             return [not_run(source, _not_given()) for source in self._sources().values()]
         return [connector_shown(name, care) for name, care in self._keeper.cares().items()]
 
+    def runs(self, name: str) -> bool:
+        """True while there is a connector of that source, or may be: one that is being removed."""
+        return self._keeper is not None and name.lower() in self._keeper.cares()
+
     def worker(self) -> dict[str, Any]:
         """How Kafka Connect itself is."""
         if self._keeper is None:

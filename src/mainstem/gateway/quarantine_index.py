@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 import threading
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from mainstem.log.quarantine import Quarantined
+from mainstem.log.rule_counts import stream_of
 from mainstem.log.settle import State
 
 _NONE = 0
@@ -79,18 +81,22 @@ class QuarantineIndex:
         self._numbers: dict[Kind, int] = {}
         self._counts: list[list[int]] = []
         self._early: dict[int, tuple[State, int]] = {}
-        self._broken: dict[str, Mapping[str, int]] = {}
+        self._broken: dict[str, dict[str, Mapping[str, int]]] = {}
+        """By stream and by who counts."""
         self._lock = threading.Lock()
 
-    def count_rules(self, stream: str, records: Mapping[str, int]) -> None:
-        """How many records have broken each rule of a stream by now."""
+    def count_rules(self, writer: str, records: Mapping[str, int]) -> None:
+        """How many records have broken each rule of a stream by now, as one writer counts."""
         with self._lock:
-            self._broken[stream] = records
+            self._broken.setdefault(stream_of(writer), {})[writer] = records
 
     def broken(self, stream: str) -> Mapping[str, int]:
-        """The same, as last heard of."""
+        """The same of all who count for a stream, as last heard of."""
         with self._lock:
-            return self._broken.get(stream, {})
+            found: Counter[str] = Counter()
+            for records in self._broken.get(stream, {}).values():
+                found.update(records)
+            return found
 
     def add(self, entry: Quarantined) -> None:
         """A record that was put into quarantine."""

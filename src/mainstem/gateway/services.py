@@ -139,6 +139,11 @@ class Services:
             self.codec,
         )
         secrets = Secrets(setup.project, os.environ)
+        keeper = None
+        if setup.connect is not None:
+            topics = LogTopics(self.admin, replicas)
+            keeper = keeper_of(settings.name, self.catalog, setup.connect, topics, secrets)
+        self.connectors = Connectors(self.catalog, keeper)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
@@ -147,14 +152,9 @@ class Services:
             self.engine,
             LogFactsReader(self.admin),
             DefinedSchemas(source),
-            PlannedConnectors(secrets, capture_of, check_target),
+            PlannedConnectors(secrets, capture_of, check_target, self.connectors.runs),
             target=f"{settings.name} ({setup.connection.servers})",
         )
-        keeper = None
-        if setup.connect is not None:
-            topics = LogTopics(self.admin, replicas)
-            keeper = keeper_of(settings.name, self.catalog, setup.connect, topics, secrets)
-        self.connectors = Connectors(self.catalog, keeper)
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
         self.metrics = Metrics(
             lambda: flow_statuses(self),

@@ -1,8 +1,9 @@
-"""How often the rules of each stream were broken: a compacted topic with one record per stream.
+"""How often the rules of each stream were broken: a compacted topic with a record per writer.
 
-The keeper of the quarantine writes a count in the transaction in which it also keeps the records
-and moves its position, so each record that breaks a rule is counted exactly once: however often a
-range is read, however many flows read the stream, and whether the record is kept or dropped.
+Of a declared stream the keeper of the quarantine writes a count, in the transaction in which it
+also keeps the records and moves its position. So each record that breaks a rule is counted exactly
+once: however often a range is read, however many flows read the stream, and whether the record is
+kept or dropped. Of a stream that a flow writes, the flow counts, by the numbers of its batches.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing
 from mainstem.vocabulary import QUARANTINE_COUNTS_TOPIC, Offsets, Record
 
+_OF = "|"
+"""Stands in no name."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleCounts:
-    """Of one stream: by rule, how many records have broken it up to a position."""
+    """Of one writer: by rule, how many records have broken it up to a position."""
 
     records: Mapping[str, int] = field(default_factory=dict)
     at: Mapping[str, Offsets] = field(default_factory=dict)
-    """By topic."""
+    """By topic; of a flow the last batch, as partition 0 of its checkpoint."""
 
     def and_more(self, records: Mapping[str, int], at: Mapping[str, Offsets]) -> RuleCounts:
         """The counts with those of a further range."""
@@ -41,15 +45,25 @@ class RuleCounts:
         )
 
 
+def writer_of(stream: str, flow: str) -> str:
+    """Under which name a flow counts for the stream that it writes."""
+    return f"{stream}{_OF}{flow}"
+
+
+def stream_of(writer: str) -> str:
+    """The stream that a writer counts for."""
+    return writer.partition(_OF)[0]
+
+
 def read_counted(record: Record) -> tuple[str, RuleCounts] | None:
-    """A record of the topic: the stream, and its counts."""
+    """A record of the topic: the writer, and its counts."""
     if record.key is None or record.value is None:
         return None
     return record.key.decode("utf-8", "replace"), _decode(record.value)
 
 
-def read_rule_counts(connection: Connection, admin: Admin, stream: str) -> RuleCounts:
-    """What was counted for a stream; nothing when there is none of that name."""
+def read_rule_counts(connection: Connection, admin: Admin, writer: str) -> RuleCounts:
+    """What a writer has counted (a stream's own name: the keeper); nothing when there is none."""
     begin = admin.begin_offsets(QUARANTINE_COUNTS_TOPIC)
     # the broker marks a commit a moment after it has answered: read up to the last record written
     end = admin.end_offsets(QUARANTINE_COUNTS_TOPIC, committed=False)
@@ -57,14 +71,14 @@ def read_rule_counts(connection: Connection, admin: Admin, stream: str) -> RuleC
     for records in read_range(connection, QUARANTINE_COUNTS_TOPIC, begin, end):
         for record in records:
             said = read_counted(record)
-            if said is not None and said[0] == stream:
+            if said is not None and said[0] == writer:
                 found = said[1]
     return found
 
 
-def counted(stream: str, counts: RuleCounts) -> Outgoing:
+def counted(writer: str, counts: RuleCounts) -> Outgoing:
     """The record that says so."""
-    return Outgoing(stream.encode(), _encode(counts), partition=0)
+    return Outgoing(writer.encode(), _encode(counts), partition=0)
 
 
 def _encode(counts: RuleCounts) -> bytes:

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, NamedTuple
@@ -78,6 +78,11 @@ class TaskWrite:
         """Key of the task's commit token."""
         return f"{self.flow}|{self.task}"
 
+    def token(self, note: str | None = None) -> bytes:
+        """The commit token: says that this batch is in the log, and what the task notes of it."""
+        said = {"batch": self.batch_id, "epoch": self.epoch}
+        return json.dumps(said if note is None else {**said, "note": note}).encode()
+
 
 Headers = list[tuple[str, str | bytes | None]] | None
 
@@ -108,6 +113,8 @@ class TaskResult:
     """True when the batch had been committed before."""
     reused: bool
     """True when the producer of an earlier batch was used again."""
+    note: str | None = None
+    """Of a batch that had been committed before: what the task said of it then."""
 
     @property
     def wrote(self) -> bool:
@@ -129,7 +136,12 @@ def tokens_topic(name: str, replication_factor: int) -> TopicSpec:
     return TopicSpec(name, 4, replication_factor, config)
 
 
-def write_task(connection: Mapping[str, Any], task: TaskWrite, rows: Iterable[Rows]) -> TaskResult:
+def write_task(
+    connection: Mapping[str, Any],
+    task: TaskWrite,
+    rows: Iterable[Rows],
+    note: Callable[[], str | None] = lambda: None,
+) -> TaskResult:
     """Write the rows of one task of one batch, exactly once.
 
     `connection` is `Connection.to_dict()`. The steps, and what a crash after each one means:
@@ -148,13 +160,15 @@ def write_task(connection: Mapping[str, Any], task: TaskWrite, rows: Iterable[Ro
        visible; the batch runs again and step 2 skips this task.
     6. Keep the producer for the next batch. Crash: a new one is made.
 
+    `note` gives what the token says of the batch, when all rows have been asked for.
+
     Raises WRITER_FENCED when a newer writer of the same task exists (this one is a left-over and
     must end), RECORD_TOO_LARGE, UNKNOWN_TOPIC, LOG_UNREACHABLE, LOG_FAILED. After any error nothing
     of the batch is visible, or (LOG_UNREACHABLE in step 5) the next attempt finds the token.
 
     Workers run one task at a time; still, several threads may write for different tasks.
     """
-    return _TaskWriter(Connection.from_dict(connection), task).run(rows)
+    return _TaskWriter(Connection.from_dict(connection), task).run(rows, note)
 
 
 class _TaskWriter:
@@ -163,7 +177,7 @@ class _TaskWriter:
         self._task = task
         self._id = task.transactional_id
 
-    def run(self, rows: Iterable[Rows]) -> TaskResult:
+    def run(self, rows: Iterable[Rows], note: Callable[[], str | None]) -> TaskResult:
         task = self._task
         filled = (some for some in rows if len(some.values))
         wait = task.late and task.recovering
@@ -179,11 +193,12 @@ class _TaskWriter:
 
         # 2. has this batch been committed before?
         if task.recovering:
-            skip = token_is_committed(self._connection, task)
+            token = committed_token(self._connection, task)
             crash_point("after_token_read", task.flow, task.batch_id)
-            if skip:
+            if token is not None:
                 _keep(self._connection, task, held)
-                return TaskResult(0, skipped=True, reused=kept is not None)
+                said = token.get("note")
+                return TaskResult(0, skipped=True, reused=kept is not None, note=said)
         if first is None:
             first = next(filled, None)
             if first is None:
@@ -197,7 +212,7 @@ class _TaskWriter:
             crash_point("after_produce", task.flow, task.batch_id)
 
             # 4. the token, and wait: a crash point behind this line finds all of it in the log
-            self._produce_token(producer)
+            self._produce_token(producer, note())
             transactions.flush(producer, held.failures, _COMMIT_SECONDS)
             crash_point("after_token", task.flow, task.batch_id)
         except KafkaException as error:
@@ -267,15 +282,14 @@ class _TaskWriter:
                 if time.monotonic() > deadline:
                     raise unreachable(self._connection.servers) from None
 
-    def _produce_token(self, producer: Producer) -> None:
+    def _produce_token(self, producer: Producer, note: str | None) -> None:
         task = self._task
-        token = json.dumps({"batch": task.batch_id, "epoch": task.epoch}).encode()
-        key = task.token_key.encode()
+        key, token = task.token_key.encode(), task.token(note)
         self._produce_when_possible(producer, task.tokens_topic, token, key, -1, 0, None)
 
 
-def token_is_committed(connection: Connection, task: TaskWrite) -> bool:
-    """True when a committed token of the task names this batch or a later one.
+def committed_token(connection: Connection, task: TaskWrite) -> dict[str, Any] | None:
+    """The last committed token of the task, if it names this batch or a later one.
 
     Call it when no older writer of the task can commit any more (after step 1). An open transaction
     of another flow may hold back committed records behind it. So the token is first looked for in
@@ -308,7 +322,8 @@ def token_is_committed(connection: Connection, task: TaskWrite) -> bool:
     for record in candidates(begins, ends, committed=False):
         first.setdefault(record.partition, record.offset)
         behind[record.partition] = record.offset + 1
-    return any(True for _ in candidates(first, behind, committed=True))
+    found = [record.value for record in candidates(first, behind, committed=True)]
+    return json.loads(found[-1] or b"null") if found else None
 
 
 def _covers(token: bytes | None, task: TaskWrite) -> bool:

@@ -30,6 +30,8 @@ def batch_answer(
     try:
         rows = {source: _rows(source, query, machinery) for source in inputs}
         answer = encode(compile_static(session, query, rows), definition, machinery.formats)
+        if definition.rules:
+            answer = answer.filter("broken IS NULL")
         pairs: list[Pair] = [(_bytes(r.key), bytes(r.value)) for r in answer.collect()]
     finally:
         machinery.tables.done()

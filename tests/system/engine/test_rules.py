@@ -74,6 +74,31 @@ def test_spark_judges_records_of_tables_as_postgres_does(driver: Driver) -> None
     assert found == [*(set(case["breaks"]) for case in cases["rows"]), set()]
 
 
+WRITTEN = """
+CREATE STREAM s (id BIGINT, n INT);
+CREATE STREAM good (CHECK (n < 10), CONSTRAINT even EXPECT (n % 2 = 0) ON VIOLATION DROP ROW)
+  AS SELECT * FROM s;
+CREATE STREAM next AS SELECT * FROM good;
+"""
+
+
+def test_rows_of_a_flow_are_judged_once_and_kept_as_they_would_have_been_written(
+    driver: Driver,
+) -> None:
+    driver.apply(WRITTEN)
+    for values in (2, 50, 3, 4), (51, 7):
+        driver.send([Event("s", {"id": n, "n": n}) for n in values])
+        driver.run()
+    assert sorted(row["n"] for row in driver.rows("next")) == [2, 4]
+    kept = {json.loads(k.value or b"")["n"]: dict(k.headers) for k in driver.quarantine()}
+    assert {n: headers["cause"] for n, headers in kept.items()} == {
+        50: b'a record of "good" breaks the rule "check" (n < 10)',
+        51: b'a record of "good" breaks the rule "check" (n < 10), the rule "even" (n % 2 = 0)',
+    }
+    counts = read_rule_counts(driver.connection, driver.admin, "good|good.1")
+    assert counts.records == {"check": 2, "even": 3}
+
+
 def test_a_flow_stops_before_the_record_until_the_rule_changes(
     driver: Driver, live: Callable[..., Flow]
 ) -> None:

@@ -112,6 +112,13 @@ def test_batches_follow_each_other_with_one_producer(flow: Flow) -> None:
     assert tokens[-1] == (f"{flow.name}|0".encode(), {"batch": 4, "epoch": ""})
 
 
+def test_what_a_task_said_of_a_batch_stands_in_its_token(flow: Flow) -> None:
+    connection, rows = flow.connection.to_dict(), flow.rows(0)
+    assert write_task(connection, flow.task(0), rows, lambda: "all of it").note is None
+    again = write_task(connection, flow.task(0, recovering=True), rows, lambda: "something else")
+    assert (again.skipped, again.note) == (True, "all of it")
+
+
 def test_topics_and_times_per_row(
     flow: Flow, connection: Connection, topic: Callable[..., str]
 ) -> None:

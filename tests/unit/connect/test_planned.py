@@ -1,6 +1,8 @@
 """Sources and sinks in plans: what comes, changes and goes with them, and what is refused."""
 
+import json
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +44,7 @@ class World:
     )
     checked: list[object] = field(default_factory=list)
     looks: int = 0
+    leaving: set[str] = field(default_factory=set)
 
     # -- the database and the target
 
@@ -78,11 +81,10 @@ class World:
 
     # -- plans
 
-    def connectors(self, folder="."):
-        from pathlib import Path
-
+    def connectors(self):
+        secrets = Secrets(Path.cwd(), self.environment)
         return PlannedConnectors(
-            Secrets(Path(folder), self.environment), lambda connector: self, self.check
+            secrets, lambda connector: self, self.check, self.leaving.__contains__
         )
 
     def plan(self, sql, origin=Origin.PROJECT, drop_missing=True) -> Plan:
@@ -230,6 +232,16 @@ def test_another_place_is_refused(world):
     assert (error.code, str(error.location)) == ("SOURCE_MOVED", "p.sql:2:37")
 
 
+def test_a_name_is_free_when_what_had_it_is_gone(world):
+    world.leaving.add("shop")
+    assert explain(world.plan(SOURCE)) == "No changes."
+    world.apply("")
+    error = refusal(world.plan, SOURCE)
+    assert (error.code, str(error.location)) == ("SOURCE_LEAVING", "p.sql:1:1")
+    world.leaving.clear()
+    assert len(world.plan(SOURCE).steps) == 5
+
+
 def test_a_source_that_does_not_answer_is_as_known(world):
     why = "no route to postgresql://me:s3cret@db/shop"
     world.problem = MainstemError("CONNECTOR_UNREACHABLE", what="the database", problem=why)
@@ -366,8 +378,6 @@ def test_a_sink_begins_anew_elsewhere_only(old, new, step):
 def test_entries_from_before_there_were_connectors_are_read():
     world = World()
     world.apply("CREATE STREAM clicks (id INT);")
-    import json
-
     entry = world.catalog.get("clicks")
     old = json.loads(entry.to_json())
     for name in ("target", "captures", "source"):

@@ -73,7 +73,7 @@ class Batch:
 def test_more_rows_than_may_come_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
 
-    def write_task(_: Any, __: Any, pieces: Iterable[Rows]) -> TaskResult:
+    def write_task(_: Any, __: Any, pieces: Iterable[Rows], ___: Any) -> TaskResult:
         count = sum(len(some.values) for some in pieces)
         written.append(count)
         return TaskResult(count, skipped=False, reused=False)
@@ -84,7 +84,7 @@ def test_more_rows_than_may_come_are_not_written(monkeypatch: pytest.MonkeyPatch
         batch: Any = Batch(count)
         connection: Any = SimpleNamespace(to_dict=dict)
         task_write: Any = str
-        return small_batch.write_here(batch, ["all"], connection, task_write, most)
+        return small_batch.write_here(batch, ["all"], connection, task_write, None, most)
 
     assert write(4, 3) is None
     assert written == []

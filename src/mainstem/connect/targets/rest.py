@@ -19,6 +19,7 @@ _LONGEST_WAIT = 5.0
 """A wait in the task, which holds one of Spark's slots; longer ones are the flow's."""
 _PAUSES = (0.2, 1.0)
 _AGAIN = (408, 425, 429)
+_MISSING = 404
 _OURS = (401, 403, 404, 405, 407, 421)
 """Nothing is wrong with the rows: the address or the key is."""
 _CONNECT_SECONDS = 5.0
@@ -42,10 +43,13 @@ class Requests:
         limits = httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS))
         self._client = httpx2.Client(timeout=limits, headers=dict(headers), auth=auth)
 
-    def send(self, method: str, url: str, **given: Any) -> httpx2.Response:
+    def send(
+        self, method: str, url: str, *, missing: bool = False, **given: Any
+    ) -> httpx2.Response:
         """Asks until there is an answer that is not "later"; raises when there is none.
 
-        The answer is a success, or a 4xx that is about what was sent.
+        The answer is a success, or a 4xx that is about what was sent. With `missing`, that there is
+        no such thing (404) is an answer, too.
         """
         for tried in range(1, _TRIES + 1):
             try:
@@ -56,6 +60,8 @@ class Requests:
                 if response.is_success:
                     return response
                 problem = said(response)
+                if missing and response.status_code == _MISSING:
+                    return response
                 if response.status_code in _OURS or response.is_redirect:
                     raise refused(self._what, problem)
                 if response.is_client_error and response.status_code not in _AGAIN:

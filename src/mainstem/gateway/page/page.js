@@ -28,7 +28,7 @@ async function getJson(path, options) {
 
 // -- the overview
 
-const TONES = { running: "good", idle: "good", served: "good", starting: "warn", restarting: "warn", paused: "warn", failed: "bad" };
+const TONES = { running: "good", idle: "good", served: "good", starting: "warn", restarting: "warn", paused: "warn", failed: "bad", waiting: "warn", retrying: "warn", removing: "warn" };
 
 function shownSeconds(seconds) {
   if (seconds === null || seconds === undefined) return "–";
@@ -39,12 +39,13 @@ function shownSeconds(seconds) {
 
 const shownNumber = (value) => (value === null || value === undefined ? "–" : number.format(value));
 
-function objectRow(object, view, quarantined) {
-  const status = object.status || {};
+function objectRow(object, view, quarantined, connector) {
+  const status = object.status || connector || {};
   const row = element("tr");
   const problem = status.error || (view && view.error);
   const kind = object.sink ? "sink" : object.kind;
-  const state = problem && !object.derived ? "failed" : object.derived ? status.state || "starting" : view ? "served" : "declared";
+  const runs = object.derived || object.kind === "source";
+  const state = problem && !runs ? "failed" : runs ? status.state || "starting" : view ? "served" : "declared";
   const lag = object.derived ? status.lag_records : view ? view.lag_records : null;
   row.append(element("td", object.name, "name"), element("td", kind));
   const cell = element("td");
@@ -83,8 +84,9 @@ function showHealth(status) {
 
 function showObjects(objects, status) {
   const views = new Map(status.views.map((view) => [view.name, view]));
+  const connectors = new Map(status.connectors.map((connector) => [connector.name, connector]));
   const rows = objects.map((object) =>
-    objectRow(object, views.get(object.name), status.quarantine.objects[object.name]));
+    objectRow(object, views.get(object.name), status.quarantine.objects[object.name], connectors.get(object.name)));
   byId("objects").tBodies[0].replaceChildren(...rows);
   byId("objects").hidden = objects.length === 0;
   byId("no-objects").hidden = objects.length !== 0;
