@@ -245,7 +245,7 @@ class Care:
         self.restarts += 1
         self._progress = None
 
-    def _look(self, wanted: Wanted, now: float) -> None:
+    def _look(self, wanted: Wanted, now: float) -> SourceState | None:
         """Ask the system itself; that it does not answer is for its connector to say."""
         self._looked = now
         try:
@@ -254,6 +254,7 @@ class Care:
         except MainstemError as error:
             self.system = None
             _LOG.info("%s could not be asked: %s", wanted.name, self.at.mask(error.message))
+        return self.system
 
     def _lost(self, wanted: Wanted, now: float) -> str | None:
         """Why changes are lost. One that has read nothing yet has lost nothing, whatever its
@@ -261,8 +262,8 @@ class Care:
         """
         if self.system is None or self.system.problem is None or not self.offsets():
             return None
-        self._look(wanted, now)
-        return self.system.problem if self.system is not None else None
+        system = self._look(wanted, now)
+        return system.problem if system is not None else None
 
     def _stuck(self, wanted: Wanted, now: float) -> bool:
         """True when nothing has been read for long, while the system keeps more and more."""
