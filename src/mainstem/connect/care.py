@@ -40,6 +40,8 @@ _STEADY_SECONDS = 120.0
 _LOOK_SECONDS = 10.0
 """Time between two looks into the system of a source."""
 _STUCK_SECONDS = 120.0
+_SERVER_ERROR = 500
+"""What is less is for the definition to put right."""
 _PASSING = ("CONNECT_BUSY", "CONNECT_UNREACHABLE")
 """Connect works at what it was asked for a moment ago, or is away, which the keeper tells."""
 
@@ -306,6 +308,8 @@ class Care:
     def _note(self, error: MainstemError) -> None:
         if self.error is None or self.error.message != error.message:
             _LOG.warning("connector %s: %s", self.name, self.at.mask(error.message))
+        if error.status < _SERVER_ERROR and self.wanted is not None:
+            error.at(self.wanted.location)
         self.error = self.last_error = error
         self.last_error_at = time.time()
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mainstem.vocabulary import SourceLocation
+
 PutAway = Callable[[str, str], str]
 """Puts a secret where Connect finds it, under a name; gives the reference for the configuration."""
 LABEL = "mainstem.source"
@@ -59,6 +61,8 @@ class Wanted:
     tables: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     paused: bool = False
+    location: SourceLocation | None = None
+    """Where it is defined."""
 
     def label(self) -> str:
         """What the connector's configuration says of it: enough to remove it, when it is dropped
