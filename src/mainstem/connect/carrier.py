@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from mainstem.vocabulary import SourceLocation
+
 PutAway = Callable[[str, str], str]
 """Puts a secret where Connect finds it, under a name; gives the reference for the configuration."""
 LABEL = "mainstem.source"
@@ -61,6 +63,8 @@ class Wanted:
     paused: bool = False
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What is done to columns at the source (`source_transforms`): more values beside options."""
+    location: SourceLocation | None = None
+    """Where it is defined."""
 
     def label(self) -> str:
         """What the connector's configuration says of it: enough to remove it, when it is dropped

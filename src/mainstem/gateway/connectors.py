@@ -63,6 +63,7 @@ def wanted_sources(catalog: Catalog) -> dict[str, Wanted]:
             tables=tuple(tables_of(entry.name, topics)),
             topics=tuple(topics),
             paused=entry.paused,
+            location=entry.definition.location,
         )
     return found
 
