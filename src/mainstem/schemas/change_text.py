@@ -12,6 +12,7 @@ from typing import Any
 from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields
 from mainstem.schemas.changes import (
+    NO_NUMBERS,
     ChangeReading,
     NotAChange,
     beginning,
@@ -67,15 +68,18 @@ def _side(
     if row is None:
         return None
     fields = struct_fields(type_).values()
-    return {name: _plain(row.get(name), kind, name in reading.times) for name, kind in fields}
+    found = {name: _plain(row.get(name), kind) for name, kind in fields}
+    for name in reading.times & found.keys():
+        found[name] = None if found[name] is None else time_text(found[name])
+    for name in reading.numbers & found.keys():
+        found[name] = NO_NUMBERS.get(found[name], found[name])
+    return found
 
 
-def _plain(value: Any, type_: str, is_time: bool = False) -> Any:
+def _plain(value: Any, type_: str) -> Any:
     """The value as `json_text` takes it."""
     if value is None or value == unavailable(type_):
         return None
-    if is_time:
-        return time_text(value)
     if type_.startswith("array<"):
         return [_plain(item, type_[len("array<") : -1]) for item in value]
     if type_.startswith("decimal("):

@@ -128,3 +128,14 @@ def test_names_of_columns_may_be_any() -> None:
     odd = replace(NOTE, name='pay "load" ü')
     found = json.loads(change_text(stream(ID, odd), value({"id": 1, odd.name: "},"}, ID, odd)))
     assert found["after"] == {"id": 1, odd.name: "},"}
+
+
+def test_texts_that_are_numbers_and_times() -> None:
+    free = given("free", "string", "string", **told("numeric", 131089, 0))
+    changes = stream(ID, free, CLOCK, NOTE)
+    row = {"id": 1, "free": "NAN", "clock": 86_400_000_000, "note": "NAN"}
+    found = json.loads(change_text(changes, value(row, ID, free, CLOCK, NOTE)))["after"]
+    assert found == {"id": 1, "free": "NaN", "clock": "24:00:00", "note": "NAN"}
+    row = {"id": 1, "clock": 45_000_000_000, "free": "NEGATIVE_INFINITY"}
+    found = json.loads(change_text(changes, value(row, ID, free, CLOCK, NOTE)))["after"]
+    assert (found["free"], found["clock"]) == ("-Infinity", "12:30:00")
