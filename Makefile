@@ -25,7 +25,7 @@ example: $(STAMP)
 test: $(STAMP)
 	scripts/system-packages
 	$(MAKE) -j 2 lint classes
-	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder $(TESTS)
+	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(TESTS)
 
 ## longer, and other random choices each time: exactly once under 30 deaths of the engine, 220 made-up
 ## queries, Nexmark and cases in other pieces; MAINSTEM_SEED=n repeats a run

@@ -23,7 +23,7 @@ from play import EXAMPLES, case, names, play
 from stage import apply, say, stack
 
 SEED = 7
-START_SECONDS = 120.0
+START_SECONDS = 240.0
 SHOWN_ROWS = 12
 PATIENCE_SECONDS = 180.0
 

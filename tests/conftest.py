@@ -6,15 +6,26 @@ from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 pytest_plugins = ["mainstem.testing.fixtures"]
 
 # some tests end things by Ctrl-C, which a shell switches off for what it starts in the background
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# these have no Spark in the process of the tests, and wait for other processes most of the time
+_PATIENT = {
+    f"tests/system/{name}"
+    for name in ("examples", "gateway", "local", "log", "schemas", "stack", "views")
+} | {"tests/system"}
+
 
 class _ByServers(LoadScopeScheduling):
-    """Tests that share servers stay together in one of the processes that `make test` runs."""
+    """Tests that share servers stay together in one of the processes that `make test` runs.
+
+    There is one process more than cores: the first one takes what mostly waits, so that it finds
+    the cores busy with the work of the others, and never without.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, test = nodeid.partition("::")
@@ -24,6 +35,24 @@ class _ByServers(LoadScopeScheduling):
             case ("tests", "unit", *_):
                 return file
         return str(PurePosixPath(file).parent)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if self.numnodes > 2:
+            first = node.gateway.id == "gw0"
+            # of several with the same turn, the one that was collected first
+            chosen = min(self.workqueue, key=_turn_in_the_first if first else _turn)
+            self.workqueue.move_to_end(chosen, last=False)
+        super()._assign_work_unit(node)
+
+
+def _turn(scope: str) -> int:
+    """What is left at the end is small: unit tests."""
+    return 2 if scope.startswith("tests/unit/") else int(scope in _PATIENT)
+
+
+def _turn_in_the_first(scope: str) -> int:
+    """It would have to start Spark for what is left when all others have had their turn."""
+    return 0 if scope in _PATIENT else 1 if scope.startswith("tests/unit/") else 2
 
 
 @pytest.hookimpl

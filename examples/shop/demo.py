@@ -35,7 +35,7 @@ from stage import apply, say, stack  # noqa: E402
 
 ONCE_EVENTS = 24_000
 PER_SECOND = 200
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 240.0
 
 
 def main() -> int:

@@ -106,6 +106,9 @@ class Broker:
         java: Java,
         jars: Sequence[Path],
         ports: tuple[int, int],
+        *,
+        class_archive: Path | None = None,
+        java_options: Sequence[str] = (),
     ) -> None:
         self._folder = folder
         self._logs = logs
@@ -113,6 +116,8 @@ class Broker:
         self._java = java
         self._classpath = ":".join(map(str, jars))
         self._port, self._controller_port = ports
+        self._class_archive = class_archive
+        self._java_options = java_options
         self._admin: Admin | None = None
 
     @property
@@ -130,18 +135,24 @@ class Broker:
             self._format()
         return Command(
             name=self.name,
-            argv=[str(self._java.program), *_JVM, "kafka.Kafka", "server.properties"],
+            argv=[*self._program(), *self._java_options, "kafka.Kafka", "server.properties"],
             log=self._logs / "broker.out",
             folder=self._folder,
             # glibc's per-thread arenas would double the memory outside the heap
             environment={"CLASSPATH": self._classpath, "MALLOC_ARENA_MAX": "2"},
         )
 
+    def _program(self) -> list[str]:
+        archive = self._class_archive
+        shared = [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"]
+        made = archive is not None and archive.exists()
+        return [str(self._java.program), *_JVM, *(shared if made else ())]
+
     def _format(self) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         run_once(
             [
-                *(str(self._java.program), *_JVM, "kafka.tools.StorageTool", "format"),
+                *(*self._program(), "kafka.tools.StorageTool", "format"),
                 # an id may begin with a dash
                 *(f"--cluster-id={cluster}", "--config", "server.properties"),
                 "--ignore-formatted",

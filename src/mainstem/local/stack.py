@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
@@ -23,7 +24,7 @@ from pydantic import SecretStr
 
 from mainstem.config import Project
 from mainstem.local.broker import Broker
-from mainstem.local.class_archive import Archiving, class_archive, to_be_made
+from mainstem.local.class_archive import Archiving, broker_archive, class_archive, to_be_made
 from mainstem.local.disk import check_disk, free_megabytes, needed_megabytes
 from mainstem.local.endpoints import Endpoints
 from mainstem.local.given import broker_problem, postgres_address, postgres_problem
@@ -67,6 +68,7 @@ class Stack:
         self._endpoints: Endpoints | None = None
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._archives: list[Path] = []
 
     @property
     def endpoints(self) -> Endpoints:
@@ -150,13 +152,16 @@ class Stack:
         servers = settings.kafka.bootstrap_servers
         owner_url = reader_url = settings.postgres.url.get_secret_value()
         if "broker" in self._wanted and java is not None:
+            broker_jars = jars("broker")
+            self._archives.append(broker_archive(java, broker_jars))
             broker = Broker(
                 folder / "kafka",
                 self._logs,
                 settings.kafka,
                 java,
-                jars("broker"),
+                broker_jars,
                 (ports.take("broker", settings.kafka.port), ports.take("controller")),
+                class_archive=self._archives[-1],
             )
             parts["broker"], servers = broker, broker.bootstrap_servers
         if "postgres" in self._wanted:
@@ -244,7 +249,8 @@ class Stack:
     def _in_background(self, keep: int) -> None:
         self._threads = [threading.Thread(target=self._watch_disk, name="watch-disk", daemon=True)]
         archive = self.endpoints.class_archive
-        if archive is not None and to_be_made(archive):
+        # who has no engine is a test, or will soon have one
+        if archive is not None and any(map(to_be_made, (archive, *self._archives))):
             folder, log = self.project.state_folder, self._logs / "class-archive.log"
             self._threads.append(Archiving(folder, log, keep, self._stopping))
         for thread in self._threads:

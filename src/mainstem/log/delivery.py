@@ -33,6 +33,10 @@ class Failures:
         self._largest: Failure | None = None
         self._too_large: KafkaError | None = None
 
+    def __bool__(self) -> bool:
+        """True when a record was not written."""
+        return self._first is not None or self._largest is not None
+
     def add(self, error: KafkaError | None, message: Message) -> None:
         """Delivery callback: notes a failure."""
         if error is None:

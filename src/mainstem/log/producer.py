@@ -224,7 +224,7 @@ class Transaction:
 
     def flush(self, timeout: float = 30.0) -> None:
         """Wait until the broker has all that was sent; whether it took it, the commit tells."""
-        transactions.flush(self._producer, timeout)
+        transactions.flush(self._producer, self.deliveries.failures, timeout)
 
     def offsets(self, group: str, offsets: Mapping[str, Offsets]) -> None:
         """Commit input offsets of a group in the same transaction."""

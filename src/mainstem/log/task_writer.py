@@ -208,7 +208,7 @@ class _TaskWriter:
 
             # 4. the token, and wait: a crash point behind this line finds all of it in the log
             self._produce_token(producer, note())
-            transactions.flush(producer, _COMMIT_SECONDS)
+            transactions.flush(producer, held.failures, _COMMIT_SECONDS)
             crash_point("after_token", task.flow, task.batch_id)
         except KafkaException as error:
             raise transactions.abort_because(

@@ -20,6 +20,7 @@ OPEN_SECONDS = 30.0
 """Longest wait for a broker when a transactional producer is opened."""
 _QUICK_TRIES = (0.1, 0.2)
 _ABORT_SECONDS = 10.0
+_LOOK_SECONDS = 0.1
 # A fatal error of the client, such as being fenced, is raised by whatever runs callbacks, and by
 # confluent_kafka as a SystemError when a delivery report comes at the same time. The next real
 # call raises it again, properly.
@@ -85,7 +86,7 @@ def commit(
     open: the next producer of this id finishes the transaction one way or the other.
     """
     deadline = time.monotonic() + timeout
-    flush(producer, timeout)
+    flush(producer, failures, timeout)
     while True:
         try:
             producer.commit_transaction(max(0.1, deadline - time.monotonic()))
@@ -101,10 +102,16 @@ def commit(
             raise _failed(producer, inner, connection, transactional_id, failures) from None
 
 
-def flush(producer: Producer, timeout: float) -> None:
-    """Wait until the broker has answered for all that is queued; the commit tells of errors."""
+def flush(producer: Producer, failures: Failures, timeout: float) -> None:
+    """Wait until the broker has answered for all that is queued, or has refused a record.
+
+    The commit tells of errors. Behind a refusal librdkafka sends nothing more of the transaction:
+    what is still queued would be waited for until its time is up.
+    """
+    deadline = time.monotonic() + timeout
     with suppress(*_FATAL_IN_CALLBACKS):
-        producer.flush(timeout)
+        while producer.flush(_LOOK_SECONDS) and not failures and time.monotonic() < deadline:
+            pass
 
 
 def serve_reports(producer: Producer, timeout: float = 0.0) -> None:

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def eventually(
-    condition: Callable[[], T], seconds: float = 30.0, *, every: float = 0.05, what: str = ""
+    condition: Callable[[], T], seconds: float = 120.0, *, every: float = 0.05, what: str = ""
 ) -> T:
     """The first true answer of `condition`; fails with its last answer when time is up."""
     deadline = time.monotonic() + seconds

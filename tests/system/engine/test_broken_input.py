@@ -27,7 +27,7 @@ def test_a_cancelled_task_does_not_see_an_end(spark: SparkSession, tmp_path: Pat
         try:
             next(batches)
             Path(first).touch()
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 180
             while not os.path.exists(cancelled) and time.monotonic() < deadline:
                 time.sleep(0.02)
             for _ in batches:
@@ -53,9 +53,9 @@ def test_a_cancelled_task_does_not_see_an_end(spark: SparkSession, tmp_path: Pat
 
     running = threading.Thread(target=run)
     running.start()
-    eventually(lambda: os.path.exists(first), 60)
+    eventually(lambda: os.path.exists(first))
     spark.sparkContext.cancelJobGroup(group)
-    running.join(60)
+    running.join(120)
     Path(cancelled).touch()
-    eventually(lambda: os.path.exists(ended), 60)
+    eventually(lambda: os.path.exists(ended))
     assert Path(ended).read_text() == "broken"

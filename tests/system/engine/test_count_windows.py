@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 
 KEYS = 12
 A_ROUND = 3
-SECONDS = 60
+SECONDS = 180
 Write = Callable[[Iterator[Any]], Iterator[Any]]
 
 

@@ -34,4 +34,4 @@ def test_neither_java_nor_python_keeps_a_query_that_has_ended(driver: Driver) ->
         context._jvm.java.lang.System.gc()
         return not pool.dict.keys() - others
 
-    eventually(let_go, 60, every=0.2, what="no function of a query is left")
+    eventually(let_go, every=0.2, what="no function of a query is left")

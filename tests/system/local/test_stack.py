@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -18,7 +17,10 @@ import pytest
 from mainstem.config import Project, load_project
 from mainstem.errors import MainstemError
 from mainstem.local import postgres_place
+from mainstem.local.class_archive import broker_archive
 from mainstem.local.doctor import diagnose
+from mainstem.local.jars import jars
+from mainstem.local.java import find_java
 from mainstem.local.postgres import OWNER, READER, remove_data
 from mainstem.local.postgres_place import find_place
 from mainstem.local.run_file import RunInfo, run_path, running
@@ -27,6 +29,7 @@ from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing, Producer
+from mainstem.testing.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 PARTS = ("broker", "postgres")
@@ -47,13 +50,6 @@ def project(tmp_path: Path) -> Iterator[Project]:
     project = load_project(tmp_path)
     yield project
     remove_data(project.state_folder)
-
-
-def eventually(condition: Callable[[], object], seconds: float = 40) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.1)
 
 
 def psql(stack: Stack, role: str, sql: str) -> str:
@@ -109,6 +105,15 @@ def test_data_survives_a_restart_and_addresses_stay(project):
         assert stack.endpoints == first
         assert records(stack.endpoints.bootstrap_servers, "kept") == [b"one", b"two"]
         assert psql(stack, READER, "SELECT answer FROM kept") == "42"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a process has mapped")
+def test_the_broker_has_mapped_the_archive_of_its_classes(servers):
+    archive = broker_archive(find_java(), jars("broker"))
+    if not archive.exists():
+        pytest.skip("there is no archive: `make classes` makes it")
+    mapped = psutil.Process(servers.pid("broker")).memory_maps()
+    assert str(archive) in {one.path for one in mapped}
 
 
 def test_roles(project):

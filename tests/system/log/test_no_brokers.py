@@ -127,10 +127,10 @@ def test_a_reader_finds_the_broker_again(connection, drowsy):
     reader = Reader(Connection(drowsy.address, OFTEN), {drowsy.topic: {0: 0}})
     with closing(Producer(connection)) as producer, closing(reader):
         producer.send(drowsy.topic, [Outgoing(None, b"x")])
-        [before] = eventually(lambda: reader.poll(timeout=1.0), 60)
+        [before] = eventually(lambda: reader.poll(timeout=1.0))
         sleep(drowsy, 20)
         producer.send(drowsy.topic, [Outgoing(None, b"y")])
-        [behind] = eventually(lambda: reader.poll(timeout=1.0), 60)
+        [behind] = eventually(lambda: reader.poll(timeout=1.0))
         assert [before.value, behind.value] == [b"x", b"y"]
 
 

@@ -43,6 +43,13 @@ def values(records: list[Record]) -> list[bytes | None]:
     return [r.value for r in records]
 
 
+def take(reader: Reader, count: int) -> list[bytes | None]:
+    """The values of the next records, at least so many."""
+    found: list[bytes | None] = []
+    eventually(lambda: found.extend(values(reader.poll())) or len(found) >= count)
+    return found
+
+
 # -- plain
 
 
@@ -126,12 +133,12 @@ def test_long_poll_returns_when_a_record_comes(
     try:
         began = time.monotonic()
         assert reader.poll(timeout=0.3) == []
-        assert 0.25 < time.monotonic() - began < 2
+        assert time.monotonic() - began > 0.25
         timer = threading.Timer(0.3, producer.send, (name, [Outgoing(None, b"x")]))
         timer.start()
         began = time.monotonic()
-        assert values(reader.poll(timeout=20)) == [b"x"]
-        assert time.monotonic() - began < 5
+        assert values(reader.poll(timeout=120)) == [b"x"]
+        assert time.monotonic() - began < 60
         timer.join()
     finally:
         reader.close()
@@ -145,12 +152,12 @@ def test_reader_adds_removes_and_knows_its_positions(
         producer.send(name, [Outgoing(None, b"%d" % n) for n in range(5)])
     reader = Reader(connection, {first: {0: 3}})
     try:
-        assert values(reader.poll()) == [b"3", b"4"]
+        assert take(reader, 2) == [b"3", b"4"]
         assert reader.positions() == {first: {0: 5}}
         reader.add(second, {0: 4})
         reader.remove(first)
         producer.send(first, [Outgoing(None, b"unseen")])
-        assert values(reader.poll()) == [b"4"]
+        assert take(reader, 1) == [b"4"]
         assert reader.positions() == {second: {0: 5}}
     finally:
         reader.close()
@@ -165,7 +172,7 @@ def test_reader_goes_on_at_the_first_record_that_is_left(
     producer.send(name, [Outgoing(None, b"new")])
     reader = Reader(connection, {name: {0: 0}})
     try:
-        assert values(reader.poll(timeout=10)) == [b"new"]
+        assert take(reader, 1) == [b"new"]
         assert reader.positions() == {name: {0: 4}}
     finally:
         reader.close()
@@ -205,9 +212,8 @@ def test_offsets_are_part_of_the_transaction(
             tx.offsets(group, {name: {0: 7}})
     finally:
         writer.close()
-    deadline = time.monotonic() + 10
-    while admin.group_offsets(group, name) != {0: 7}:  # the marker is written a moment later
-        assert time.monotonic() < deadline
+    # the marker is written a moment later
+    eventually(lambda: admin.group_offsets(group, name) == {0: 7})
     admin.delete_group(group)
 
 
@@ -261,18 +267,13 @@ def test_a_range_that_ends_in_markers_ends(
                 tx.send(name, [Outgoing(None, b"%d" % n, partition=0)])
         with pytest.raises(ZeroDivisionError), writer.transaction() as tx:
             tx.send(name, [Outgoing(None, b"x", partition=p) for p in (0, 1)])
-            deadline = time.monotonic() + 10
-            while admin.end_offsets(name, committed=False) != {0: 7, 1: 1}:
-                assert time.monotonic() < deadline
+            eventually(lambda: admin.end_offsets(name, committed=False) == {0: 7, 1: 1})
             raise ZeroDivisionError
     finally:
         writer.close()
-    deadline = time.monotonic() + 10
-    while admin.end_offsets(name) != {0: 8, 1: 2}:  # records 0 2 4 6, each with its marker
-        assert time.monotonic() < deadline
-    began = time.monotonic()
+    # records 0 2 4 6, each with its marker
+    eventually(lambda: admin.end_offsets(name) == {0: 8, 1: 2})
     assert values(read_all(connection, admin, name)) == [b"0", b"1", b"2"]
-    assert time.monotonic() - began < 5
     inner = read_range(connection, name, {0: 1, 1: 0}, {0: 4, 1: 1})
     assert values([r for part in inner for r in part]) == [b"1"]
     assert list(read_range(connection, name, {0: 5}, {0: 8})) == []
@@ -290,7 +291,7 @@ def test_a_range_with_compacted_holes_ends(
     )
     # Two keys, many values: compaction removes nearly all; the wait is for the broker's cleaner.
     producer.send(name, [Outgoing(b"a", b"%d" % n) for n in range(50)])
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         end = producer.send(name, [Outgoing(b"b", b"tick")])[0] + 1
         records = [r for part in read_range(connection, name, {0: 0}, {0: end}) for r in part]
@@ -312,9 +313,7 @@ def test_a_range_of_uncommitted_records(
     try:
         with writer.transaction() as tx:
             tx.send(name, [Outgoing(None, b"open")])
-            deadline = time.monotonic() + 10
-            while admin.end_offsets(name, committed=False) == {0: 0}:
-                assert time.monotonic() < deadline
+            eventually(lambda: admin.end_offsets(name, committed=False) != {0: 0})
             assert admin.end_offsets(name) == {0: 0}
             assert values(read_all(connection, admin, name, committed=False)) == [b"open"]
     finally:
@@ -338,7 +337,7 @@ while True:
 """
 
 
-def poll_until(member: GroupConsumer, count: int, seconds: float = 40) -> list[Record]:
+def poll_until(member: GroupConsumer, count: int, seconds: float = 120) -> list[Record]:
     records: list[Record] = []
     deadline = time.monotonic() + seconds
     while len(records) < count:
@@ -381,14 +380,14 @@ def test_two_members_share_and_the_leaver_hands_over(
     first = GroupConsumer(connection, group, [name])
     second = GroupConsumer(connection, group, [name])
     try:
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + 120
         while {len(m.assignment().get(name, [])) for m in (first, second)} != {1}:
             assert time.monotonic() < deadline
             first.poll(timeout=0.1)
             second.poll(timeout=0.1)
         first.close()
         producer.send(name, [Outgoing(None, b"%d" % n, partition=n) for n in range(2)])
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + 120
         seen: set[bytes | None] = set()
         while seen != {b"0", b"1"}:
             assert time.monotonic() < deadline
@@ -426,7 +425,7 @@ def test_a_group_may_start_at_the_end(
     producer.send(name, [Outgoing(None, b"old")])
     member = GroupConsumer(connection, f"{prefix}.group", [name], start="latest")
     try:
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + 120
         seen: list[bytes | None] = []
         while not seen:  # records that are written before the start position is known are not read
             assert time.monotonic() < deadline

@@ -45,7 +45,7 @@ class Gateway:
     def kill(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)
-            self._process.wait(20)
+            self._process.wait(120)
 
     def _answers(self) -> bool:
         assert self._process is not None and self._process.poll() is None

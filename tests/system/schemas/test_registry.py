@@ -36,7 +36,7 @@ def test_two_that_race(open_registry: Open) -> None:
 
     def work(registry: Registry, own: str) -> None:
         try:
-            start.wait(30)
+            start.wait(120)
             for number in range(6):
                 registry.register("shared", record("common", f"f{number}"))
                 registry.register(own, record(own, f"f{number}"))

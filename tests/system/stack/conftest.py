@@ -86,7 +86,7 @@ def start(*arguments: object, folder: Path, **options: Any) -> subprocess.Popen[
     )
 
 
-def run(*arguments: object, folder: Path, timeout: float = 90.0, **options: Any) -> Ran:
+def run(*arguments: object, folder: Path, timeout: float = 240.0, **options: Any) -> Ran:
     """The command, to its end."""
     done = subprocess.run(
         [str(PROGRAM), *map(str, arguments)],
@@ -160,7 +160,7 @@ class Up:
         everybody = self.children()
         ports = self.ports()
         self.process.send_signal(how)
-        code = self.process.wait(60)
+        code = self.process.wait(180)
         self.check_gone(everybody, ports)
         return code
 
@@ -197,7 +197,7 @@ class Shop:
         self.up = up
         self.info: dict[str, Any] = json.loads((up.state / "run.json").read_text())
         self.url: str = self.info["gateway_url"]
-        self.http = httpx2.Client(base_url=self.url, timeout=60, trust_env=False)
+        self.http = httpx2.Client(base_url=self.url, timeout=180, trust_env=False)
         self.connection = Connection(self.info["bootstrap_servers"])
         self.admin = Admin(self.connection)
 
@@ -215,7 +215,7 @@ class Shop:
     def running(self, *arguments: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
         """A command that runs beside the test, until that ends it or waits too long for a line."""
         process = start(*arguments, folder=self.folder, **options)
-        patience = threading.Timer(120, process.kill)
+        patience = threading.Timer(240, process.kill)
         patience.start()
         try:
             yield process
@@ -243,7 +243,7 @@ class Shop:
         """The rows of a query."""
         return list(self.do(query)["rows"])
 
-    def wait_for_rows(self, query: str, expected: list[list[Any]], seconds: float = 40) -> None:
+    def wait_for_rows(self, query: str, expected: list[list[Any]], seconds: float = 180) -> None:
         """Wait until a query gives just these rows, in any order."""
 
         def there() -> bool:
@@ -268,7 +268,7 @@ class Shop:
         flows = self.http.get("/v1/status").json()["flows"]
         return next((f for f in flows if f["flow"] == name), {"state": "absent"})
 
-    def wait_for_flow(self, name: str, state: str = "running", seconds: float = 40) -> None:
+    def wait_for_flow(self, name: str, state: str = "running", seconds: float = 180) -> None:
         """Wait until a flow is in this state."""
         eventually(lambda: self.flow(name)["state"] == state, seconds, what=f"{name} {state}")
 

@@ -57,14 +57,14 @@ def test_a_disk_that_fills_up_and_is_emptied(small_disk, monkeypatch):
             written.append(len(written))
             return True
 
-        assert write(20)
+        assert write(60)
         filler = small_disk / "filler"
         fill(filler)
         eventually(lambda: not write() or "died" in kinds(events), every=0)
         eventually(lambda: "died" in kinds(events))
         eventually(lambda: "disk_low" in kinds(events))
         filler.unlink()
-        eventually(lambda: kinds(events).count("ready") >= 2 and write(), 60)
+        eventually(lambda: kinds(events).count("ready") >= 2 and write())
         eventually(lambda: "disk_ok" in kinds(events))
         begin, end = admin.begin_offsets("kept"), admin.end_offsets("kept")
         found = [r for batch in read_range(connection, "kept", begin, end) for r in batch]

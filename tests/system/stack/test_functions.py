@@ -39,7 +39,7 @@ def pages(shop):
 def test_the_life_of_a_function(shop, pages):
     titles = ("Good Morning", "", "Good Night")
     shop.write("articles", *({"id": i, "title": title} for i, title in enumerate(titles)))
-    shop.wait_for_rows("SELECT * FROM pages", [[0, "good-morning"], [2, "good-night"]], 90)
+    shop.wait_for_rows("SELECT * FROM pages", [[0, "good-morning"], [2, "good-night"]])
     assert shop.flow("pages")["state"] == "running"
     assert shop.rows("SELECT slug(title) FROM articles WHERE id = 2") == [["good-night"]]
     assert [row[0] for row in shop.rows("SHOW FUNCTIONS")] == ["slug"]
@@ -56,4 +56,4 @@ def test_the_life_of_a_function(shop, pages):
     assert "! table pages" in plan
     shop.cli("apply").failed("CONFIRMATION_NEEDED")
     shop.cli("apply", "--yes").ok()
-    shop.wait_for_rows("SELECT * FROM pages", [[0, "good_morning"], [2, "good_night"]], 90)
+    shop.wait_for_rows("SELECT * FROM pages", [[0, "good_morning"], [2, "good_night"]])

@@ -42,26 +42,26 @@ def test_a_broker_that_does_not_answer(visits):
         rows = visits.http.get("/v1/tables/visit_count/rows").json()["rows"]
         assert rows == [{"n": 1}]
         assert visits.rows("SELECT n FROM visit_count") == [[1]]
-        eventually(lambda: visits.http.get("/readyz").status_code == 503, 20)
+        eventually(lambda: visits.http.get("/readyz").status_code == 503)
         assert visits.http.get("/readyz").json()["checks"]["log"]["ok"] is False
         assert visits.http.get("/healthz").status_code == 200
         assert visits.cli("status").ok().out
         failed = visits.cli("doctor").failed("CHECK_FAILED", 4)
         assert "does not answer" in failed.out
-        writer.join(45)
+        writer.join(120)
     finally:
         supervisor.send_signal(signal.SIGCONT)
     [refused] = answers
     assert refused.status_code == 503, refused.text
     assert refused.json()["title"] == "LOG_UNREACHABLE" and refused.json()["hint"]
-    eventually(lambda: visits.http.get("/readyz").status_code == 200, 120)
+    eventually(lambda: visits.http.get("/readyz").status_code == 200)
     visits.write("visits", {"id": 2})
     # the write that was given up may still have happened: the log says what counts
     query = "SELECT count(*) FROM visits"
-    eventually(lambda: visits.http.post("/v1/sql", json={"sql": query}).status_code == 200, 60)
+    eventually(lambda: visits.http.post("/v1/sql", json={"sql": query}).status_code == 200)
     [[in_the_log]] = visits.rows(query)
     assert in_the_log in (2, 3)
-    visits.wait_for_rows("SELECT * FROM visit_count", [[in_the_log]], 60)
+    visits.wait_for_rows("SELECT * FROM visit_count", [[in_the_log]])
 
 
 def test_broker_and_engine_are_killed_and_come_back(visits):
@@ -70,7 +70,7 @@ def test_broker_and_engine_are_killed_and_come_back(visits):
         visits.up.server(part).kill()
     assert visits.http.get("/v1/tables/visit_count/rows").json()["rows"] == [{"n": before}]
     visits.write("visits", *({"id": n} for n in range(10)))  # waits until the broker is back
-    visits.wait_for_rows("SELECT * FROM visit_count", [[before + 10]], 120)
+    visits.wait_for_rows("SELECT * FROM visit_count", [[before + 10]])
     assert visits.rows("SELECT count(*) FROM visits") == [[before + 10]]
     assert visits.http.get("/readyz").status_code == 200
     # what was read before the crash is not lag
@@ -82,7 +82,7 @@ def test_postgres_is_killed_and_comes_back(visits):
     [[before]] = visits.rows("SELECT n FROM visit_count")
     visits.up.server("postgres").kill()
     visits.write("visits", {"id": 1})
-    visits.wait_for_rows("SELECT * FROM visit_count", [[before + 1]], 60)
+    visits.wait_for_rows("SELECT * FROM visit_count", [[before + 1]])
     push = {"sql": "SELECT * FROM visit_count EMIT CHANGES", "limit": 1}
     for _ in range(8):  # each of the gateway's connections has to find out by itself
         eventually(lambda: visits.http.get("/v1/subscribe", params=push).status_code == 200)

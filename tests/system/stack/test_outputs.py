@@ -129,7 +129,7 @@ def test_ctrl_c_on_a_push_query_is_130_and_leaves_whole_json(shop, prices):
     with shop.running("sql", "-e", "SELECT item FROM prices EMIT CHANGES", "-o", "jsonl") as push:
         rows = [push.stdout.readline(), push.stdout.readline()]
         push.send_signal(signal.SIGINT)
-        rest, words = push.communicate(timeout=20)
+        rest, words = push.communicate(timeout=120)
     assert push.returncode == 130, words
     assert sorted(rows) == ['{"_change": "upsert", "item": "a,\\"b\\""}\n',
                             '{"_change": "upsert", "item": "naïve"}\n']  # fmt: skip
@@ -144,5 +144,5 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(shop, prices):
         reader.stdout.readline()
         reader.stdout.close()
         shop.do("INSERT INTO prices VALUES ('late', 1, NULL)")
-        reader.wait(20)
+        reader.wait(120)
         assert reader.stderr.read() == ""

@@ -34,7 +34,7 @@ class Browser:
         number = next(self._numbers)
         self._socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
         while True:
-            answer = json.loads(self._socket.recv(timeout=30))
+            answer = json.loads(self._socket.recv(timeout=120))
             if answer.get("id") == number:
                 return dict(answer["result"])
 
@@ -55,6 +55,13 @@ class Browser:
         file.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot")["data"]))
 
 
+def first_tab(port: str) -> str | None:
+    """The address of the first page that is open."""
+    address = f"http://127.0.0.1:{port}/json/list"
+    tabs = httpx2.get(address, trust_env=False, timeout=120).json()
+    return next((t["webSocketDebuggerUrl"] for t in tabs if t["type"] == "page"), None)
+
+
 @pytest.fixture(scope="module")
 def browser(shop, tmp_path_factory) -> Iterator[Browser]:
     folder = tmp_path_factory.mktemp("browser")
@@ -72,16 +79,15 @@ def browser(shop, tmp_path_factory) -> Iterator[Browser]:
         port_file = folder / "DevToolsActivePort"
         eventually(lambda: port_file.exists() and "\n" in port_file.read_text())
         port = port_file.read_text().splitlines()[0]
-        tabs = httpx2.get(f"http://127.0.0.1:{port}/json/list", trust_env=False).json()
-        address = next(t["webSocketDebuggerUrl"] for t in tabs if t["type"] == "page")
-        with connect(address, max_size=None, proxy=None) as socket:
+        address = eventually(lambda: first_tab(port), what="the browser has a tab")
+        with connect(address, max_size=None, proxy=None, open_timeout=120) as socket:
             browser = Browser(socket)
             browser.ask("Page.enable")
             browser.ask("Page.navigate", url=f"{shop.url}/")
             yield browser
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(120)
 
 
 def test_it_shows_objects_their_state_and_what_is_written(shop, browser, tmp_path):

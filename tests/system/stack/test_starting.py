@@ -98,9 +98,9 @@ def test_a_cluster_whose_broker_is_down(mainstem, project, launch):
     assert f"the Kafka broker at {DEAD} does not answer" in failed.out
     assert "PostgreSQL does not answer at 127.0.0.1:2" in failed.out
     mainstem("plan", "--url", f"http://{DEAD}", folder=project).failed("GATEWAY_UNREACHABLE", 69)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 120
     up = launch()
-    up.wait_for(f"broker: waiting: the Kafka broker at {DEAD} does not answer", 20)
+    up.wait_for(f"broker: waiting: the Kafka broker at {DEAD} does not answer")
     assert up.end() == 130
     assert "sesame" not in up.text + failed.out
 

@@ -41,7 +41,7 @@ def test_topics_join_a_running_product(talk):
         say(talk, "rome.blue.talk", "two")
         assert json.loads(push.stdout.readline()) == {"city": "rome", "text": "two"}
         push.send_signal(signal.SIGINT)
-        assert push.wait(20) == 130
+        assert push.wait(120) == 130
     counted = [["nyc", "red", 1], ["rome", "blue", 1]]
     talk.wait_for_rows("SELECT city, room, n FROM talk_count", counted)
     assert sorted(talk.rows("SELECT city, room, text FROM talk")) == [

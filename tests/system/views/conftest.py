@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -71,7 +70,7 @@ class Postgres:
                 user=NOBODY if os.geteuid() == 0 else None,
             )
         )
-        eventually(self.answers, 30, what="PostgreSQL answers")
+        eventually(self.answers, what="PostgreSQL answers")
 
     def answers(self) -> bool:
         try:
@@ -242,12 +241,9 @@ class Lab:
         self.until(lambda: self.caught_up(views, *entries))
 
     @staticmethod
-    def until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
+    def until(condition: Callable[[], Any]) -> None:
         """Wait for a condition; the test fails when it does not come."""
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, "the condition did not come true in time"
-            time.sleep(0.01)
+        eventually(condition, every=0.01)
 
 
 def _data(value: Any) -> bytes | None:

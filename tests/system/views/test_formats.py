@@ -54,7 +54,7 @@ def test_a_view_waits_alone_for_its_schemas(lab: Any, topic: Callable[..., str])
     assert lab.postgres.rows("SELECT name, age FROM plain") == [("eve", 9)]
     assert lab.postgres.rows("SELECT * FROM users") == []
     registry.away = False
-    eventually(lambda: lab.caught_up(views, users), 60, what="the view goes on")
+    eventually(lambda: lab.caught_up(views, users), what="the view goes on")
     assert lab.postgres.rows("SELECT name, age FROM users ORDER BY name") == [
         ("ann", 7),
         ("bob", None),

@@ -214,7 +214,7 @@ def test_thousands_of_bad_records_do_not_hold_it_up(lab: Any, topic: Topic) -> N
     views = lab.serve(t)
     began = time.monotonic()
     lab.settle(views, t)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert lab.postgres.rows("SELECT count(*) FROM flooded") == [(2000,)]
     assert len(quarantined(lab, t.definition.topic, 2000)) == 2000
 

@@ -96,7 +96,8 @@ def test_rows_are_limited(lab: Any, pulled: Any) -> None:
 )
 def test_refusals(lab: Any, pulled: Any, sql: str, code: str) -> None:
     with pytest.raises(MainstemError) as caught:
-        with_pull(lab.postgres, lambda pull: pull.query(sql, []), seconds=0.5)
+        seconds = 0.5 if code == "QUERY_TOO_LONG" else 10.0
+        with_pull(lab.postgres, lambda pull: pull.query(sql, []), seconds=seconds)
     assert caught.value.code == code
     with psycopg.connect(lab.postgres.url) as connection:
         assert connection.execute("SELECT count(*) FROM pulled").fetchone() == (1,)

@@ -54,7 +54,7 @@ def collect(
     *,
     until: Callable[[list[Event]], bool],
     current: Current | None = None,
-    seconds: float = 20.0,
+    seconds: float = 120.0,
     **more: Any,
 ) -> list[Event]:
     """Events of a subscription until a condition holds or the stream ends."""
@@ -97,7 +97,7 @@ def test_snapshot_then_changes(lab: Any, topic: Topic) -> None:
         if len(events) == 6:
             assert [e.name for e in events] == ["columns", *["upsert"] * 4, "progress"]
             lab.send(entry.definition.topic, ({"k": "a"}, {"k": "a", "n": 9}), ({"k": "a"}, None))
-        return len(events) == 8
+        return len(rows(events)) == 6
 
     events = collect(lab, entry, "SELECT n + 1 AS m, k FROM push_table EMIT CHANGES", until=more)
     assert json.loads(events[0].data) == [
@@ -107,7 +107,7 @@ def test_snapshot_then_changes(lab: Any, topic: Topic) -> None:
     assert snapshot[0] == {"row": {"m": 1, "k": "a"}, "key": {"k": "a"}}
     change = {"row": {"m": 10, "k": "a"}, "key": {"k": "a"}}
     assert rows(events[6:]) == [change, {"key": {"k": "a"}}]
-    assert [e.name for e in events[6:]] == ["upsert", "delete"]
+    assert [e.name for e in events[6:] if e.name in CHANGES] == ["upsert", "delete"]
     lab.settle(views, entry)
 
 
@@ -179,7 +179,7 @@ def test_stream_begins_now_and_skips_what_it_cannot_read(lab: Any, topic: Topic)
                 (b"u", b"\xff"),
                 (b"v", {"user": "v", "n": 2}),
             )
-        return len(events) >= 5 and events[-1].name == "progress"
+        return events[-1].name == "progress" and json.loads(events[-1].data)["skipped"] == 3
 
     sql = "SELECT n, _key, _offset, _partition FROM push_stream WHERE n > 0 EMIT CHANGES"
     events = collect(lab, entry, sql, until=more)
@@ -281,7 +281,7 @@ def test_resume_without_gap_or_duplicate(lab: Any, topic: Topic, kind: str) -> N
             await readers.close()
 
     async def limited() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(240):
             await run()
 
     with Busy(lab, entry.definition.topic) as busy:
@@ -357,7 +357,7 @@ def test_topics_join_and_leave_a_wildcard_subscription(lab: Any) -> None:
         return False
 
     try:
-        events = collect(lab, entry, sql, until=more, seconds=60)
+        events = collect(lab, entry, sql, until=more)
         texts = ["first of a new topic", "another", "more"]
         found = [row["row"] for row in rows(events)]
         assert [row["text"] for row in found] == texts

@@ -130,7 +130,7 @@ def gateway() -> Iterator[Gateway]:
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
             self.wfile.flush()
             if answer.hold is not None:
-                answer.hold.wait(10)
+                answer.hold.wait(60)
             if not answer.cut:
                 self.wfile.write(b"0\r\n\r\n")
             self.close_connection = True

@@ -136,7 +136,7 @@ def test_subscribe_gives_up_after_the_time_out(
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
     answers = [stream([ROW])]
     gateway.on("GET", "/v1/subscribe", lambda _: answers.pop(0) if answers else stream([]))
-    events = Client(gateway.url, timeout=0.2).subscribe("S")
+    events = Client(gateway.url, timeout=1.0).subscribe("S")
     assert next(events).kind == "append"
     assert code_of(next, events).code == "GATEWAY_UNREACHABLE"
 

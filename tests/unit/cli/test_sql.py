@@ -181,7 +181,7 @@ def test_ctrl_c_ends_a_push_query_with_130_and_the_position(gateway: Gateway, st
     assert process.stdout is not None
     first = process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    rest, errors = process.communicate(timeout=10)
+    rest, errors = process.communicate(timeout=60)
     release.set()
     assert process.returncode == 130
     assert json.loads(first + rest) == [{"page": "/home", "n": 2}]

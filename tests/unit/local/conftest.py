@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from mainstem.local.jars_lock import Jar
+from mainstem.testing import waiting
 
 
 @dataclass
@@ -45,7 +45,7 @@ def repository() -> Iterator[Repository]:
             wanted = self.headers.get("Range")
             repository.requests.append((path, wanted))
             if repository.gate is not None:
-                repository.gate.wait(10)
+                repository.gate.wait(60)
             if queue := repository.statuses.get(path):
                 self.send_error(queue.pop(0))
                 return
@@ -81,13 +81,6 @@ def repository() -> Iterator[Repository]:
 
 
 @pytest.fixture
-def eventually() -> Callable[[Callable[[], object]], None]:
-    """Wait until a condition holds; fail after ten seconds."""
-
-    def wait(condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 10
-        while not condition():
-            assert time.monotonic() < deadline, "the condition did not come true"
-            time.sleep(0.02)
-
-    return wait
+def eventually() -> Callable[[Callable[[], object]], object]:
+    """Wait until a condition holds."""
+    return waiting.eventually

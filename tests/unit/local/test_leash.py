@@ -103,7 +103,7 @@ def test_server_that_will_not_stop_is_killed(tmp_path, eventually):
 
 def test_exit_code_of_the_server_is_seen(tmp_path):
     child = Child.start(command(tmp_path, "sh", "-c", "echo broken >&2; exit 7"))
-    assert child.wait(10)
+    assert child.wait(60)
     assert child.exit_code() == 7
     assert child.last_words() == "broken"
 
@@ -126,7 +126,7 @@ def test_environment_and_folder(tmp_path):
     child = Child.start(
         command(tmp_path, "sh", "-c", "echo $GREETING; pwd", environment={"GREETING": "hello"})
     )
-    child.wait(10)
+    child.wait(60)
     words = child.command.log.read_text().split()
     assert words == ["hello", str(tmp_path.resolve())]
 
@@ -136,7 +136,7 @@ def test_large_log_is_put_aside_at_start(tmp_path):
     log.parent.mkdir()
     log.write_bytes(b"x" * (LOG_LIMIT + 1))
     child = Child.start(command(tmp_path, "echo", "fresh"))
-    child.wait(10)
+    child.wait(60)
     assert log.read_text() == "fresh\n"
     assert log.with_name("server.log.1").stat().st_size == LOG_LIMIT + 1
     assert log.stat().st_mode & 0o077 == 0

@@ -19,7 +19,7 @@ class FakePart:
 
     name = "fake"
 
-    def __init__(self, folder: Path, script: str, start_timeout: float = 10.0) -> None:
+    def __init__(self, folder: Path, script: str, start_timeout: float = 60.0) -> None:
         self.start_timeout = start_timeout
         self.folder = folder
         self.script = script

@@ -429,7 +429,7 @@ def test_who_reads_a_schema_keeps_nobody_waiting() -> None:
     def canonical(schema: Schema) -> Schema:
         asking = threading.Thread(target=lambda: answered.append(state.highest_id()))
         asking.start()
-        asking.join(20)
+        asking.join(60)
         return schema
 
     state = State(canonical)
