@@ -187,4 +187,4 @@ def test_a_server_that_keeps_too_little_in_its_log(tmp_path: Path) -> None:
         error = refusal(server.url())
         assert (error.code, error.params["level"]) == ("SOURCE_WAL_LEVEL", "replica")
     finally:
-        server.stop()
+        server.remove()
