@@ -113,7 +113,7 @@ class Connectors:
         return [connector_shown(name, care) for name, care in self._keeper.cares().items()]
 
     def capture_of(self, connector: str) -> Capture:
-        """What looks into the systems of a connector; CONNECT_NOT_GIVEN if nobody could carry it."""
+        """What looks into the systems of a connector; CONNECT_NOT_GIVEN if nobody carries it."""
         if self._keeper is None and is_carried(connector):
             raise _not_given()
         return capture_of(connector)
