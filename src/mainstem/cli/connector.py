@@ -1,4 +1,4 @@
-"""`mainstem connector`: what captures changes for the sources, in Kafka Connect."""
+"""`mainstem connector`: what brings the records of the sources."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ connector = typer.Typer(
             "mainstem connector show shop        tasks, position and errors of one",
             "mainstem connector restart shop     start it again",
         ),
-        "Look after the connectors of the sources, which run in Kafka Connect. They are made by"
-        " CREATE SOURCE and removed by DROP SOURCE.",
+        "Look after the connectors of the sources, which run in Kafka Connect or in the gateway."
+        " They are made by CREATE SOURCE and removed by DROP SOURCE.",
     ),
     short_help="Look after the connectors of the sources.",
     no_args_is_help=True,
@@ -30,6 +30,8 @@ app.add_typer(connector, name="connector")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A source.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+_OF_GATEWAY = ("stream", "records", "quarantined", "lost")
+"""What is only told of sources that run in the gateway itself."""
 _COLUMNS = ("name", "connector", "state", "tasks", "restarts", "position", "held_bytes", "error")
 
 
@@ -65,6 +67,8 @@ def show(session: Session, name: Name) -> None:
         "restarts": found["restarts"],
         "last_error": f"{last['detail']} ({found['last_error_at']})" if last else None,
         **{f"task {task['id']}": task["trace"] or task["state"] for task in found["tasks"]},
+        **{name: found[name] for name in _OF_GATEWAY if name in found},
+        **(found.get("detail") or {}),
     }
     write_pairs(session.form(), pairs, document=found, colour=session.colour)
     warn_errors(session, [found])

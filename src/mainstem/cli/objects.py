@@ -86,7 +86,8 @@ def show_status(session: Session, document: dict[str, Any]) -> None:
             place = schemas["registry"]
             session.say(f"registry: {session.url.rstrip('/') if place[0] == '/' else ''}{place}")
         connect = document.get("connect") or {}
-        if document.get("connectors") and connect.get("state") != "ready":
+        carried = [c for c in document.get("connectors") or () if c.get("runs_in") != "gateway"]
+        if carried and connect.get("state") != "ready":
             problem = f" ({connect['problem']})" if connect.get("problem") else ""
             session.say(f"connect: {connect.get('state')}{problem}")
     write(form, _COLUMNS, rows, document=document, colour=session.colour)
@@ -107,7 +108,8 @@ def show_status(session: Session, document: dict[str, Any]) -> None:
             )
     for one in document.get("connectors") or ():
         held = f", its source holds {one['held_bytes']:,} bytes" if one["held_bytes"] else ""
-        session.say(f"connector {one['name']}: {one['state']}{held}")
+        taken = f", {one['records']:,} records" if one.get("records") else ""
+        session.say(f"connector {one['name']}: {one['state']}{held}{taken}")
         if one["error"]:
             session.warn(f"{one['name']}: {render_problem(one['error'])}")
     for rule in document.get("rules") or ():

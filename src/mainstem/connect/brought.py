@@ -27,6 +27,8 @@ def definitions_of(source: Definition, captured: Sequence[Captured]) -> tuple[De
     kept forever.
     """
     assert source.captures is not None
+    if events := [_stream(source, table) for table in captured if table.events is not None]:
+        return tuple(events)
     options = dict(source.captures.options)
     prefix = options.get("prefix", f"{source.name}_")
     made: dict[str, Definition] = {}
@@ -37,6 +39,28 @@ def definitions_of(source: Definition, captured: Sequence[Captured]) -> tuple[De
                 raise MainstemError("DUPLICATE_NAME", name=definition.name, other=other)
             made[definition.name.lower()] = definition
     return tuple(made.values())
+
+
+def _stream(source: Definition, captured: Captured) -> Definition:
+    """The stream of a source that brings events."""
+    _check_name(captured.table, "stream")
+    how = captured.events
+    assert how is not None
+    return Definition(
+        name=captured.table,
+        kind=Kind.STREAM,
+        topic=captured.topic,
+        location=source.location,
+        text=source.text,
+        columns=captured.columns,
+        key=captured.key,
+        event_time=how.event_time,
+        watermark=how.watermark,
+        partitions=how.partitions,
+        retention=how.retention,
+        source=source.name,
+        comment=f"events of {source.name}",
+    )
 
 
 def tables_of(source: str, topics: Iterable[str]) -> list[str]:
@@ -50,9 +74,7 @@ def _own_name(table: str) -> str:
 
 
 def _objects(source: Definition, table: Captured, name: str) -> tuple[Definition, Definition]:
-    if not plain_name(name) or "." in name:
-        what = "a stream or a table"
-        raise MainstemError("INVALID_NAME", name=name, what=what, option="prefix")
+    _check_name(name, "prefix")
     changes = Definition(
         name=name + CHANGES,
         kind=Kind.STREAM,
@@ -84,6 +106,12 @@ def _objects(source: Definition, table: Captured, name: str) -> tuple[Definition
         comment=f"rows of {table.table}, captured by {source.name}",
     )
     return changes, rows
+
+
+def _check_name(name: str, option: str) -> None:
+    if not plain_name(name) or "." in name:
+        what = "a stream or a table"
+        raise MainstemError("INVALID_NAME", name=name, what=what, option=option)
 
 
 def _change_columns(table: Captured) -> tuple[Column, ...]:

@@ -10,6 +10,17 @@ from mainstem.vocabulary import Column
 
 
 @dataclass(frozen=True, slots=True)
+class Events:
+    """How the stream is that a source brings whose records are events, and no changes of rows."""
+
+    event_time: str | None = None
+    """The column that has it; None: the time at which the record was written."""
+    watermark: str | None = None
+    partitions: int | None = None
+    retention: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Captured:
     """One table of a source."""
 
@@ -23,6 +34,8 @@ class Captured:
     """Its primary key; a table without one is refused."""
     whole: bool = False
     """True when a change tells the whole row that was before it, and not only its key."""
+    events: Events | None = None
+    """Set where no table is captured: then `table` is the name of the stream, `key` its key."""
 
 
 class Capture(Protocol):

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from mainstem.connect.capture import Capture
+from mainstem.connect.listening.captures import GeneratorCapture, SyslogCapture, WebhookCapture
 from mainstem.connect.postgres import PostgresCapture
 
-_CAPTURES: dict[str, Capture] = {"postgres-cdc": PostgresCapture()}
+_CAPTURES: dict[str, Capture] = {
+    "generator": GeneratorCapture(),
+    "postgres-cdc": PostgresCapture(),
+    "syslog": SyslogCapture(),
+    "webhook": WebhookCapture(),
+}
 
 
 def capture_of(connector: str) -> Capture:

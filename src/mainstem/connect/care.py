@@ -198,7 +198,7 @@ class Care:
 
     def _config(self, wanted: Wanted) -> tuple[dict[str, str], bool]:
         """The configuration, its secrets put away; and whether those are new."""
-        options = self.at.resolve(wanted.connector, wanted.options)
+        options = {**self.at.resolve(wanted.connector, wanted.options), **wanted.columns}
         secrets: dict[str, str] = {}
 
         def put_away(key: str, value: str) -> str:

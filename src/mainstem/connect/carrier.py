@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from mainstem.vocabulary import SourceLocation
@@ -61,6 +61,8 @@ class Wanted:
     tables: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     paused: bool = False
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What is done to columns at the source (`source_transforms`): more values beside options."""
     location: SourceLocation | None = None
     """Where it is defined."""
 

@@ -27,12 +27,12 @@ def sources(catalog: Catalog, running: Iterable[Mapping[str, Any]]) -> Table:
     rows = []
     for entry in catalog.of_kind(Kind.SOURCE):
         theirs = of_source(catalog, entry.name)
-        tables = ", ".join(d.name for d in theirs if d.kind is Kind.TABLE)
+        tables = [d.name for d in theirs if d.kind is Kind.TABLE] or [d.name for d in theirs]
         state = states.get(entry.name, {})
         error = state.get("error") or {}
         said = (state.get("state"), error.get("title"))
-        rows.append([entry.name, _connector(entry.definition), tables, *said])
-    return ("name", "connector", "tables", "state", "error"), rows
+        rows.append([entry.name, _connector(entry.definition), ", ".join(tables), *said])
+    return ("name", "connector", "brings", "state", "error"), rows
 
 
 def sinks(catalog: Catalog, statuses: Statuses) -> Table:
@@ -63,6 +63,7 @@ def described(catalog: Catalog, entry: Entry) -> tuple[Table, list[str]]:
         notes = [f"{d.kind} {d.name}: topic {d.topic}" for d in theirs]
     else:
         notes = [f"reads {_read(entry)}; its receipts are in the topic {entry.definition.topic}"]
+    notes += [f"transform: {transform.shown}" for transform in entry.definition.transforms]
     return (("option", "value"), rows), notes
 
 

@@ -20,10 +20,12 @@ from mainstem.connect.keeper import Keeper
 from mainstem.connect.kept_secrets import KeptSecrets
 from mainstem.connect.local_worker import LocalWorker, Worker, WorkerElsewhere
 from mainstem.connect.secrets import Secrets
+from mainstem.connect.source_transforms import told_columns
 from mainstem.connect.spec import Role
 from mainstem.definitions.model import Format, Kind
 from mainstem.errors import MainstemError
 from mainstem.gateway.connector_shown import connector_shown, not_run
+from mainstem.gateway.listeners import Listeners
 from mainstem.log.admin import Admin, TopicSpec
 
 _HEARTBEATS_MS = "3600000"
@@ -59,6 +61,7 @@ def wanted_sources(catalog: Catalog) -> dict[str, Wanted]:
             identity=entry.generation,
             connector=captures.connector,
             options=dict(captures.options),
+            columns=told_columns(entry.definition),
             tables=tuple(tables_of(entry.name, topics)),
             topics=tuple(topics),
             paused=entry.paused,
@@ -92,25 +95,34 @@ class LogTopics:
 class Connectors:
     """All connectors of the project. Without Kafka Connect, sources are shown with that error."""
 
-    def __init__(self, catalog: Callable[[], Catalog], keeper: Keeper | None) -> None:
+    def __init__(
+        self, catalog: Callable[[], Catalog], keeper: Keeper | None, listeners: Listeners
+    ) -> None:
         self._catalog = catalog
         self._keeper = keeper
+        self.listeners = listeners
+        """Those that need no Kafka Connect."""
 
     def start(self) -> None:
         """Begin to keep them in step with the catalog; returns at once."""
+        self.listeners.start()
         if self._keeper is not None:
             self._keeper.start()
 
     def close(self) -> None:
         """End; safe to call twice, and before `start`."""
+        self.listeners.close()
         if self._keeper is not None:
             self._keeper.close()
 
     def all(self) -> list[dict[str, Any]]:
         """Every connector, those too that are being removed."""
         if self._keeper is None:
-            return [not_run(source, _not_given()) for source in self._sources().values()]
-        return [connector_shown(name, care) for name, care in self._keeper.cares().items()]
+            carried = [not_run(source, _not_given()) for source in self._sources().values()]
+        else:
+            cares = self._keeper.cares().items()
+            carried = [connector_shown(name, care) for name, care in cares]
+        return sorted(carried + self.listeners.all(), key=lambda one: str(one["name"]).lower())
 
     def capture_of(self, connector: str) -> Capture:
         """What looks into the systems of a connector; CONNECT_NOT_GIVEN if nobody carries it."""
@@ -135,6 +147,9 @@ class Connectors:
 
     def one(self, name: str) -> dict[str, Any]:
         """One connector."""
+        listener = self.listeners.one(name)
+        if listener is not None:
+            return listener
         if self._keeper is None:
             source = self._sources().get(name.lower())
             if source is None:
@@ -144,6 +159,9 @@ class Connectors:
 
     def restart(self, name: str, *, only_failed: bool) -> dict[str, Any]:
         """Start it and its tasks again, at once."""
+        if self.listeners.one(name) is not None:
+            self.listeners.restart(name)
+            return self.one(name)
         self._kept(name).restart(only_failed=only_failed)
         return self.one(name)
 
@@ -163,6 +181,8 @@ class Connectors:
         care.leave()
 
     def _kept(self, name: str) -> Care:
+        if self.listeners.one(name) is not None:
+            raise MainstemError("CONNECTOR_OF_GATEWAY", name=name)
         if self._keeper is None:
             raise _not_given()
         return self._keeper.care(name)

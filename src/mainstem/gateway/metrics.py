@@ -158,13 +158,25 @@ def _of_connectors(connectors: list[Mapping[str, Any]]) -> Iterator[Metric]:
         "What the source's system keeps because it was not captured yet",
         labels=["connector"],
     )
+    taken, aside, lost = (
+        CounterMetricFamily(f"mainstem_source_{name}", text, labels=["source"])
+        for name, text in (
+            ("records", "Records that a source of the gateway has written"),
+            ("quarantined", "What came to it and went to the quarantine"),
+            ("lost", "What came to it and is nowhere"),
+        )
+    )
     for connector in connectors:
         label = [connector["name"]]
+        if connector.get("runs_in") == "gateway":
+            taken.add_metric(label, float(connector["records"]))
+            aside.add_metric(label, float(connector["quarantined"]))
+            lost.add_metric(label, float(connector["lost"]))
         up.add_metric(label, float(connector["state"] in ("running", "starting")))
         restarts.add_metric(label, float(connector["restarts"]))
         if connector["held_bytes"] is not None:
             held.add_metric(label, float(connector["held_bytes"]))
-    yield from (up, restarts, held)
+    yield from (up, restarts, held, taken, aside, lost)
 
 
 def _filled(family: Any, flows: dict[str, dict[str, Any]], field: str) -> Metric:

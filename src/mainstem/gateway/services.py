@@ -21,6 +21,7 @@ from starlette.requests import Request
 
 from mainstem.catalog.entry import Catalog
 from mainstem.config import Settings
+from mainstem.connect.listening.running import Log
 from mainstem.connect.planned import PlannedConnectors
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.targets.target import check_target
@@ -30,6 +31,7 @@ from mainstem.gateway.changes import Changes
 from mainstem.gateway.connectors import Connectors, ConnectPlace, LogTopics, keeper_of
 from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
+from mainstem.gateway.listeners import Listeners
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.quarantine import Quarantine
 from mainstem.gateway.quarantine_follower import QuarantineFollower
@@ -142,7 +144,8 @@ class Services:
         if setup.connect is not None:
             topics = LogTopics(self.admin, replicas)
             keeper = keeper_of(settings.name, self.catalog, setup.connect, topics, secrets)
-        self.connectors = Connectors(self.catalog, keeper)
+        listeners = Listeners(self.catalog, Log(setup.connection, self.writer), secrets)
+        self.connectors = Connectors(self.catalog, keeper, listeners)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
@@ -253,6 +256,7 @@ class Services:
 
     def _refresh(self) -> None:
         self._catalog = self._store.catalog()
+        self.connectors.listeners.wake()
         self.materialiser.reconcile(self._catalog)
 
     # -- what is known now

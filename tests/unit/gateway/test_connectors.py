@@ -20,6 +20,7 @@ from mainstem.definitions.parse import parse_one
 from mainstem.errors import MainstemError
 from mainstem.gateway.app import create_app
 from mainstem.gateway.connectors import Connectors, wanted_sources
+from mainstem.gateway.listeners import Listeners
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.services import Services
 from mainstem.vocabulary import Column
@@ -42,6 +43,11 @@ def catalog() -> Catalog:
     return Catalog({entry.name.lower(): entry for entry in entries}, 3)
 
 
+def nobody() -> Listeners:
+    """No source runs in the gateway itself."""
+    return Listeners(catalog, cast(Any, None), cast(Any, None))
+
+
 def test_sources_of_the_catalog() -> None:
     [(key, wanted)] = wanted_sources(catalog()).items()
     assert (key, wanted.name, wanted.identity, wanted.paused) == ("orders", "Orders", 7, True)
@@ -58,7 +64,7 @@ def bench(tmp_path: Path) -> Bench:
 
 @pytest.fixture
 def client(bench: Bench) -> Iterator[TestClient]:
-    connectors = Connectors(catalog, bench.keeper)
+    connectors = Connectors(catalog, bench.keeper, nobody())
     stub = cast(Any, Stub())
     stub.connectors = connectors
     stub.metrics = Metrics(dict, tuple, connectors=connectors.all)
@@ -130,7 +136,7 @@ def test_commands(client: TestClient, bench: Bench) -> None:
 
 
 def test_without_connect_each_source_says_so() -> None:
-    connectors = Connectors(catalog, None)
+    connectors = Connectors(catalog, None, nobody())
     [shown] = connectors.all()
     assert shown["error"]["title"] == "CONNECT_NOT_GIVEN"
     assert connectors.one("orders")["name"] == "Orders"
