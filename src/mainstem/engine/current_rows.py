@@ -26,6 +26,7 @@ from mainstem.engine.formats import Formats
 from mainstem.engine.spark_errors import complaint
 from mainstem.engine.tables import Tables
 from mainstem.errors import MainstemError
+from mainstem.schemas.changes import CHANGED
 from mainstem.vocabulary import HIDDEN_PREFIX
 
 TRUNCATED = "TABLE_TRUNCATED"
@@ -79,7 +80,9 @@ class CurrentRows:
         for column in self._definition.columns:
             value = F.col("after").getField(column.name)
             if column.name in self._definition.key:
-                value = F.coalesce(value, F.col("before").getField(column.name))
+                before = F.col("before").getField(column.name)
+                known = F.coalesce(value, before, self._no_key().cast(column.type))
+                value = F.when(F.col("op") != "t", known)
             columns.append(value.alias(column.name))
         return batch.select(*columns, *more)
 
@@ -91,6 +94,12 @@ class CurrentRows:
             stop = complaint(TRUNCATED, params).cast("boolean")
             kept = F.when(F.col("op") == "t", stop).otherwise(kept)
         return kept.alias(_KEPT)
+
+    def _no_key(self) -> Column:
+        """Fails the batch: a row that cannot be named would stay for ever."""
+        problem = "a change does not tell the primary key (see REPLICA IDENTITY)"
+        params = {"name": self._definition.name, "problem": problem}
+        return complaint(CHANGED, F.struct(*(F.lit(v).alias(k) for k, v in params.items())))
 
     def _encoded(self, rows: DataFrame) -> DataFrame:
         return encode(rows, self._definition, self._formats)

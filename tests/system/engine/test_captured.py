@@ -210,3 +210,13 @@ def test_a_column_more_waits_for_the_catalog(driver: Driver) -> None:
     rows = {row["id"]: row for row in driver.rows(table.name)}
     assert rows[2] == {"id": 2, "note": None, "more": 7.5}
     assert (rows[1]["note"], rows[1]["more"]) == ("b", None)
+
+
+def test_a_delete_without_a_key_is_not_passed_over(driver: Driver) -> None:
+    table = CapturedTable(driver, [ID, NOTE], "id")
+    table.apply()
+    table.send(table.change("c", {"id": 1}), table.change("d", before={"id": None}))
+    with pytest.raises(MainstemError) as caught:
+        driver.run()
+    assert caught.value.code == "SOURCE_CHANGED"
+    assert "primary key" in caught.value.message
