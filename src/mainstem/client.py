@@ -274,6 +274,10 @@ class Client:
         """Would the last records fit the definitions in a file? `found` for each of them."""
         yield from self._stream("POST", "/v1/trial", json=dict(request))
 
+    def try_transforms(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What transforms make of sample records."""
+        return self._call("POST", "/v1/transforms/trial", json=dict(request))
+
     def produce(self, name: str, rows: Iterable[Any]) -> int:
         """Write rows to a stream or a declared table, and say how many.
 

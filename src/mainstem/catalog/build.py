@@ -54,7 +54,7 @@ class Analyser(Protocol):
         """The output columns; raises an error with a place inside the query's text.
 
         A declared object without a query is asked about when its event time is an expression, or
-        when it has rules.
+        when it has rules; a sink, when it has transforms.
         """
         ...
 
@@ -261,6 +261,8 @@ class _Planner:
             if self.connectors is not None:
                 self.connectors.check(definition, inputs[0])
             definition = replace(definition, columns=receipts())
+            if definition.transforms:
+                self.analyser.analyse(definition, inputs)
         elif definition.source is not None:
             pass  # its columns are those of the table that it comes from
         elif definition.derived:

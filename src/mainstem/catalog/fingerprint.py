@@ -16,6 +16,7 @@ from typing import Any
 from mainstem.definitions.connections import connection_of
 from mainstem.definitions.following import noticed
 from mainstem.definitions.model import Definition, Format, FunctionDefinition, SubjectStrategy
+from mainstem.definitions.transforms import Filter
 
 
 def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
@@ -98,7 +99,16 @@ def _connection_parts(definition: Definition) -> dict[str, Any]:
     connection = connection_of(definition)
     if connection is None:
         return {}
-    return {"connector": connection.connector, "options": sorted(connection.options)}
+    parts: dict[str, Any] = {
+        "connector": connection.connector,
+        "options": sorted(connection.options),
+    }
+    if definition.transforms:
+        parts["transforms"] = [
+            [t.kind, t.canonical] if isinstance(t, Filter) else t.shown
+            for t in definition.transforms
+        ]
+    return parts
 
 
 def _version(function: FunctionDefinition) -> str:

@@ -23,6 +23,7 @@ from mainstem.cli import (
     sql,
     stack,
     topics,
+    transform,
 )
 from mainstem.cli.command import NoColor, Project, Quiet, Timeout, Url, Verbose, help_text
 from mainstem.cli.context import Options, debugging
@@ -89,6 +90,7 @@ for noun in (
     schema,
     asyncapi,
     quarantine,
+    transform,
 ):
     app.add_typer(noun.app)
 

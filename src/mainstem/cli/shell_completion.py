@@ -20,8 +20,8 @@ KEYWORDS = (
     "IS NULL", "JOIN", "LIKE", "LIMIT", "NOT", "NULL", "ON", "OR", "ORDER BY", "PAUSE",
     "PRIMARY KEY", "RESUME", "SELECT", "SHOW BACKFILLS", "SHOW CONNECTORS", "SHOW FLOWS",
     "SHOW FUNCTIONS", "SHOW SINKS", "SHOW SOURCES", "SHOW STREAMS", "SHOW TABLES",
-    "SHOW TOPICS", "SINK", "SOURCE", "STREAM", "TABLE", "THEN", "UNION ALL", "VALUES", "WHEN",
-    "WHERE", "WITH",
+    "SHOW TOPICS", "SINK", "SOURCE", "STREAM", "TABLE", "THEN", "TRANSFORM", "UNION ALL", "VALUES",
+    "WHEN", "WHERE", "WITH",
 )  # fmt: skip
 COMMANDS = ("\\d", "\\q", "\\timing", "\\watch", "\\x", "\\?")
 _WORD = re.compile(r"[A-Za-z_][\w-]*$|\\\w*$")

@@ -40,6 +40,8 @@ _STEADY_SECONDS = 120.0
 _LOOK_SECONDS = 10.0
 """Time between two looks into the system of a source."""
 _STUCK_SECONDS = 120.0
+_SERVER_ERROR = 500
+"""What is less is for the definition to put right."""
 _PASSING = ("CONNECT_BUSY", "CONNECT_UNREACHABLE")
 """Connect works at what it was asked for a moment ago, or is away, which the keeper tells."""
 
@@ -196,7 +198,7 @@ class Care:
 
     def _config(self, wanted: Wanted) -> tuple[dict[str, str], bool]:
         """The configuration, its secrets put away; and whether those are new."""
-        options = self.at.resolve(wanted.connector, wanted.options)
+        options = {**self.at.resolve(wanted.connector, wanted.options), **wanted.columns}
         secrets: dict[str, str] = {}
 
         def put_away(key: str, value: str) -> str:
@@ -220,8 +222,7 @@ class Care:
         now = self.at.clock()
         if found.failed or self._looked is None or now - self._looked >= _LOOK_SECONDS:
             self._look(wanted, now)
-        lost = self.system.problem if self.system is not None else None
-        if lost is not None and self.offsets():  # one that has read nothing yet has lost nothing
+        if (lost := self._lost(wanted, now)) is not None:
             # started again, it might go on without what was lost
             raise self._failed(wanted, lost)
         if found.failed:
@@ -246,7 +247,7 @@ class Care:
         self.restarts += 1
         self._progress = None
 
-    def _look(self, wanted: Wanted, now: float) -> None:
+    def _look(self, wanted: Wanted, now: float) -> SourceState | None:
         """Ask the system itself; that it does not answer is for its connector to say."""
         self._looked = now
         try:
@@ -255,6 +256,16 @@ class Care:
         except MainstemError as error:
             self.system = None
             _LOG.info("%s could not be asked: %s", wanted.name, self.at.mask(error.message))
+        return self.system
+
+    def _lost(self, wanted: Wanted, now: float) -> str | None:
+        """Why changes are lost. One that has read nothing yet has lost nothing, whatever its
+        system says; and what that said before the first was read, says nothing of now.
+        """
+        if self.system is None or self.system.problem is None or not self.offsets():
+            return None
+        system = self._look(wanted, now)
+        return system.problem if system is not None else None
 
     def _stuck(self, wanted: Wanted, now: float) -> bool:
         """True when nothing has been read for long, while the system keeps more and more."""
@@ -297,6 +308,8 @@ class Care:
     def _note(self, error: MainstemError) -> None:
         if self.error is None or self.error.message != error.message:
             _LOG.warning("connector %s: %s", self.name, self.at.mask(error.message))
+        if error.status < _SERVER_ERROR and self.wanted is not None:
+            error.at(self.wanted.location)
         self.error = self.last_error = error
         self.last_error_at = time.time()
 

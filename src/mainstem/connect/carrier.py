@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from mainstem.vocabulary import SourceLocation
 
 PutAway = Callable[[str, str], str]
 """Puts a secret where Connect finds it, under a name; gives the reference for the configuration."""
@@ -59,6 +61,10 @@ class Wanted:
     tables: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     paused: bool = False
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What is done to columns at the source (`source_transforms`): more values beside options."""
+    location: SourceLocation | None = None
+    """Where it is defined."""
 
     def label(self) -> str:
         """What the connector's configuration says of it: enough to remove it, when it is dropped

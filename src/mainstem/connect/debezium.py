@@ -13,6 +13,7 @@ from typing import Any
 
 from mainstem.connect.postgres_connection import address
 from mainstem.connect.postgres_slots import publication_of, slot_of
+from mainstem.connect.source_transforms import DROP, REDACT
 from mainstem.schemas.changes import UNAVAILABLE
 from mainstem.vocabulary import INTERNAL_PREFIX
 
@@ -59,8 +60,14 @@ def connector_config(
     }
     if "password" in at:
         config["database.password"] = put_away("database.password", at["password"])
-    if options.get("exclude"):
-        config["column.exclude.list"] = ",".join(map(_expression, options["exclude"]))
+    left_out = [
+        *map(_expression, options.get("exclude") or ()),
+        *map(re.escape, options.get(DROP, ())),
+    ]
+    if left_out:
+        config["column.exclude.list"] = ",".join(left_out)
+    if options.get(REDACT):
+        config["column.mask.with.3.chars"] = ",".join(map(re.escape, options[REDACT]))
     return config
 
 

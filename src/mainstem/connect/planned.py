@@ -11,9 +11,11 @@ from mainstem.connect.brought import definitions_of
 from mainstem.connect.capture import Capture, Captured
 from mainstem.connect.catalogue import spec_of
 from mainstem.connect.secrets import Secrets
+from mainstem.connect.source_transforms import place_of, told_columns
 from mainstem.connect.spec import ConnectorSpec, Role
 from mainstem.definitions.connections import CONNECTOR, connection_of, option_place
 from mainstem.definitions.model import Connection, Definition, Kind
+from mainstem.definitions.transforms import Mask, Transform
 from mainstem.errors import MainstemError
 
 UNREACHABLE = "CONNECTOR_UNREACHABLE"
@@ -21,8 +23,8 @@ _AT_NAME = ("UNKNOWN_OPTION",)
 """Errors about an option that are at its name; all others are at its value."""
 
 
-Check = Callable[[str, Mapping[str, Any], Definition], None]
-"""Raises what speaks against a sink's target, without a place: connector, options, what is read.
+Check = Callable[[str, Mapping[str, Any], Definition, Sequence[Transform]], None]
+"""Raises what speaks against a sink's target: connector, options, what is read, transforms.
 
 Called while a plan is made, in the gateway, from any thread. Options are those of the connector's
 description, with secrets filled in.
@@ -52,6 +54,8 @@ class PlannedConnectors:
         connection = _connection(definition)
         try:
             _spec(definition).validate(dict(connection.options))
+            if definition.kind is Kind.SOURCE:
+                told_columns(definition)
         except MainstemError as error:
             raise self._placed(error, definition) from None
 
@@ -74,7 +78,10 @@ class PlannedConnectors:
         connection = _connection(sink)
         try:
             options = _spec(sink).resolve(dict(connection.options), self._secrets)
-            self._check(connection.connector, options, read)
+            for transform in sink.transforms:
+                if isinstance(transform, Mask) and transform.salt is not None:
+                    self._secrets.resolve(transform.salt)
+            self._check(connection.connector, options, read, sink.transforms)
         except MainstemError as error:
             raise self._placed(error, sink) from None
 
@@ -93,7 +100,8 @@ class PlannedConnectors:
         connection = _connection(source)
         options = _spec(source).resolve(dict(connection.options), self._secrets)
         try:
-            tables = self._capture_of(connection.connector).look(source.name, options)
+            asked = {**options, **told_columns(source)}
+            tables = self._capture_of(connection.connector).look(source.name, asked)
         except MainstemError as error:
             if error.code != UNREACHABLE or not known:
                 raise
@@ -112,7 +120,10 @@ class PlannedConnectors:
                 error.params[name] = self._secrets.mask(value)
         option = error.params.get("option")
         if option is None:
-            return error.at(definition.location)
+            named = None
+            if definition.kind is Kind.SOURCE and error.location is None:
+                named = place_of(definition, error.params.get("column"))
+            return error.at(named or definition.location)
         place = option_place(definition, option, value=error.code not in _AT_NAME)
         if error.code == "SECRET_IN_PLAIN":
             place = replace(place, snippet="")  # which would show it

@@ -16,11 +16,14 @@ from mainstem.connect.capture import Captured
 from mainstem.connect.postgres_connection import Connected, connected, place
 from mainstem.connect.postgres_slots import slot_of
 from mainstem.connect.postgres_types import PostgresType, spark_type
+from mainstem.connect.source_transforms import DROP, check_table, check_tables
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.vocabulary import HIDDEN_PREFIX, RESERVED_COLUMNS, Column
 
 _TOPIC_PART = re.compile(r"[A-Za-z0-9_-]+")
 _MOST_NAMED = 10
+_TEXT = re.compile(r"text|character(?: varying)?(?:\(\d+\))?")
+"""Types that Debezium takes for texts, as PostgreSQL shows them; domains are none of them."""
 
 _TABLES = """
 SELECT n.nspname AS schema, c.relname AS name, c.relreplident AS identity,
@@ -82,7 +85,9 @@ class PostgresCapture:
             tables = _chosen(connection, options)
             own = options.get("publication")
             published = _published(connection, own) if own else None
-            return tuple(_captured(connection, name, table, options, published) for table in tables)
+            found = [_captured(connection, name, table, options, published) for table in tables]
+        check_tables(options, (captured.table for captured in found))
+        return tuple(found)
 
     def _check_server(self, connection: Connected, name: str, options: Mapping[str, Any]) -> None:
         server: Any = connection.execute(_SERVER, {"slot": slot_of(name, options)}).fetchone()
@@ -146,9 +151,13 @@ def _captured(
         raise MainstemError("SOURCE_REPLICA_IDENTITY", table=full, option="tables")
     excluded = options.get("exclude") or ()
     found = connection.execute(_COLUMNS, {"schema": table.schema, "table": table.name}).fetchall()
+    texts = {column.name: _TEXT.fullmatch(column.shown) is not None for column in found}
+    check_table(options, full, texts, table.key)
+    dropped = options.get(DROP, ())
     columns: dict[str, Column] = {}
     for column in found:
-        left_out = any(fnmatchcase(f"{full}.{column.name}", pattern) for pattern in excluded)
+        its = f"{full}.{column.name}"
+        left_out = its in dropped or any(fnmatchcase(its, pattern) for pattern in excluded)
         if left_out and column.name not in table.key:
             continue
         if column.name.lower() in columns:

@@ -12,6 +12,7 @@ from mainstem.definitions.names import check_object_name, plain_name
 from mainstem.definitions.options import Option, read_options, settings
 from mainstem.definitions.query import read_query
 from mainstem.definitions.sinks import RECEIPTS
+from mainstem.definitions.transform_clause import read_transforms
 from mainstem.definitions.types import struct_fields
 from mainstem.vocabulary import Column, SourceLocation
 
@@ -27,9 +28,16 @@ def read_source(cursor: Cursor, begin: int) -> Definition:
     """What follows CREATE SOURCE [IF NOT EXISTS], up to the end; `begin` is where CREATE stands."""
     name = _name(cursor, "source")
     options = _options(cursor)
+    transforms = read_transforms(cursor)
+    cursor.finish()
     connection, fields = _split(cursor, options, OF_SOURCES)
     return Definition(
-        name=name, kind=Kind.SOURCE, topic="", captures=connection, **_common(cursor, begin, fields)
+        name=name,
+        kind=Kind.SOURCE,
+        topic="",
+        captures=connection,
+        transforms=transforms,
+        **_common(cursor, begin, fields),
     )
 
 
@@ -39,6 +47,8 @@ def read_sink(cursor: Cursor, begin: int) -> Definition:
     cursor.expect("FROM")
     query = _all_of(cursor)
     options = _options(cursor)
+    transforms = read_transforms(cursor)
+    cursor.finish()
     connection, fields = _split(cursor, options, OF_SINKS)
     return Definition(
         name=name,
@@ -46,6 +56,7 @@ def read_sink(cursor: Cursor, begin: int) -> Definition:
         topic=name,
         query=query,
         target=connection,
+        transforms=transforms,
         **_common(cursor, begin, fields),
     )
 
@@ -99,9 +110,7 @@ def _all_of(cursor: Cursor) -> Query:
 def _options(cursor: Cursor) -> dict[str, Option]:
     if not cursor.accept("WITH"):
         raise cursor.unexpected(f"the connector, {_EXAMPLE},")
-    options = read_options(cursor)
-    cursor.finish()
-    return options
+    return read_options(cursor)
 
 
 def _split(

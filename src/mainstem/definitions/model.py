@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from mainstem.definitions.patterns import TopicPattern, is_pattern, parse_pattern
+from mainstem.definitions.transforms import Transform
 from mainstem.vocabulary import Column, SourceLocation
 
 
@@ -330,6 +331,8 @@ class Definition:
     """Where the rows of the query are written to; the topic has a receipt for each batch."""
     captures: Connection | None = None
     """Of a source: where its streams and tables come from."""
+    transforms: tuple[Transform, ...] = ()
+    """What is done to each row between a source or sink and the system outside, in order."""
     source: str | None = None
     """The source that this object came with, and goes with. If there is a query, the object is the
     table of the rows as they are now, by the changes that the query reads."""

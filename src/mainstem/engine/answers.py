@@ -44,6 +44,8 @@ from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
 from mainstem.engine.target import explained_target
 from mainstem.engine.times import check_expression
+from mainstem.engine.transform_checks import check_transforms
+from mainstem.engine.transform_trial import tried_transforms
 from mainstem.engine.trial import tried
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
@@ -108,6 +110,8 @@ class Answers:
             case "try":
                 parts = (self._spark, self._connection, self._admin, self._formats)
                 yield from tried(*parts, payload)
+            case "transform":
+                yield tried_transforms(self._spark, payload)
             case "refit":
                 yield refit(self._spark, self._formats, payload)
             case _:
@@ -115,6 +119,11 @@ class Answers:
 
     def _analyse(self, payload: dict[str, Any]) -> tuple[Column, ...]:
         definition = _DEFINITION.validate_python(payload["definition"])
+        if definition.target is not None:
+            [source] = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+            session = self._spark.newSession()
+            check_transforms(session, source.columns, definition.transforms, source.name)
+            return definition.columns
         if definition.query is None:
             columns = definition.columns
         else:

@@ -8,7 +8,7 @@ is made of the parsed row, in a step of its own: there Spark would parse anew fo
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
@@ -18,7 +18,7 @@ from mainstem.definitions.types import struct_fields
 from mainstem.engine.attempt import attempt
 from mainstem.engine.formats import NEW_CHANGE, Versions
 from mainstem.engine.spark_errors import complaint
-from mainstem.schemas.changes import BEGIN, PAYLOAD, ChangeReading, unavailable
+from mainstem.schemas.changes import BEGIN, NO_NUMBERS, PAYLOAD, ChangeReading, unavailable
 
 _SIDES = ("before", "after")
 _SOURCE = "struct<lsn:bigint,txId:bigint,ts_us:bigint>"
@@ -66,7 +66,7 @@ def change_column(
     side = row.getField(name)
     fields = struct_fields(_type(definition, name)).values()
     made = F.struct(
-        *(_value(side.getField(f), kind, _times(versions, f)).alias(f) for f, kind in fields)
+        *(_text(_value(side.getField(f), kind), f, versions).alias(f) for f, kind in fields)
     )
     return F.when(side.isNotNull(), made)
 
@@ -110,7 +110,7 @@ def _raw(type_: str) -> str:
     return _RAW.get(type_, type_)
 
 
-def _value(raw: SparkColumn, type_: str, time: SparkColumn | None = None) -> SparkColumn:
+def _value(raw: SparkColumn, type_: str) -> SparkColumn:
     if type_.startswith("array<") and _item(type_) in _RAW:
         return F.transform(raw, lambda item: _value(item, _item(type_)))
     match type_:
@@ -119,9 +119,21 @@ def _value(raw: SparkColumn, type_: str, time: SparkColumn | None = None) -> Spa
         case "timestamp_ntz":
             return F.timestamp_micros(raw).cast("timestamp_ntz")
     nothing = unavailable(type_)
-    if nothing is not None:
-        raw = F.when(raw != _literal(nothing, type_), raw)
-    return raw if time is None else F.when(time, _time_text(raw)).otherwise(raw)
+    return raw if nothing is None else F.when(raw != _literal(nothing, type_), raw)
+
+
+def _text(value: SparkColumn, field: str, versions: Versions) -> SparkColumn:
+    """The value; a time of day, and a number without bounds, as PostgreSQL writes it."""
+    times = [reading for reading in versions.changes if field in reading.times]
+    if times:
+        value = F.when(_is_one_of(times, versions), _time_text(value)).otherwise(value)
+    numbers = [reading for reading in versions.changes if field in reading.numbers]
+    if numbers:
+        said = F.lit(None).cast("string")
+        for theirs, ours in NO_NUMBERS.items():
+            said = F.when(value == theirs, ours).otherwise(said)
+        value = F.when(_is_one_of(numbers, versions), F.coalesce(said, value)).otherwise(value)
+    return value
 
 
 def _time_text(micros: SparkColumn) -> SparkColumn:
@@ -132,15 +144,12 @@ def _time_text(micros: SparkColumn) -> SparkColumn:
     return F.when(number == _DAY_MICROS, F.lit("24:00:00")).otherwise(clock)
 
 
-def _times(versions: Versions, field: str) -> SparkColumn | None:
-    """True for records in which a text comes as a time of day; None: in none."""
-    with_time = [reading for reading in versions.changes if field in reading.times]
-    if not with_time:
-        return None
-    if len(with_time) == len(versions.changes):
+def _is_one_of(readings: Sequence[ChangeReading], versions: Versions) -> SparkColumn:
+    """True for records of some of the versions that there are."""
+    if len(readings) == len(versions.changes):
         return F.lit(True)
     found = F.lit(False)
-    for reading in with_time:
+    for reading in readings:
         found = found | _begins(reading)
     return found
 

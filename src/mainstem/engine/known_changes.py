@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from mainstem.definitions.model import Definition
+from mainstem.log.admin import Admin
+from mainstem.log.connection import Connection
+from mainstem.log.consumer import read_range
 from mainstem.schemas.changes import (
     BEGIN,
     PAYLOAD,
@@ -16,12 +17,13 @@ from mainstem.schemas.changes import (
     beginning,
     change_reading,
 )
-from mainstem.vocabulary import Record
 
 Known = tuple[tuple[ChangeReading, ...], frozenset[bytes]]
 """How records are read, by what they begin with; and with what others begin that are no changes."""
 _MOST = 100
 """Of one read: more of them are met in several rounds."""
+_NEWEST = 20
+"""So many offsets of each partition; some of them are marks of transactions."""
 
 
 class KnownChanges:
@@ -42,14 +44,20 @@ class KnownChanges:
         """Takes up what records of a topic begin with, in Kafka's columns."""
         self._met.setdefault(topic, {}).update(dict.fromkeys(_beginnings_in(records)))
 
-    def look_at(self, topic: str, records: Iterable[Record]) -> None:
-        """The same for single records, the newest last."""
+    def look(self, topic: str, connection: Connection, admin: Admin) -> None:
+        """Takes up what the newest records of a topic begin with.
+
+        A plan that knows nothing yet would only fail its first batch, and be made again.
+        """
+        end = admin.end_offsets(topic)
+        start = {p: max(0, offset - _NEWEST) for p, offset in end.items()}
         met = self._met.setdefault(topic, {})
-        for record in records:
-            try:
-                met[beginning(record.value or b"")] = None
-            except NotAChange:
-                continue
+        for records in read_range(connection, topic, start, end):
+            for record in records:
+                try:
+                    met[beginning(record.value or b"")] = None
+                except NotAChange:
+                    continue
 
 
 def _known(definition: Definition, beginnings: list[bytes]) -> Known:

@@ -17,7 +17,7 @@ from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.expiry import expiry_of
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.late import late_queries
-from mainstem.definitions.model import Definition, FlowKind, Kind
+from mainstem.definitions.model import Definition, FlowKind, Format, Kind
 from mainstem.definitions.state import OutputMode, keeps_state, output_mode
 from mainstem.engine import current_rows
 from mainstem.engine.called import Called
@@ -96,6 +96,10 @@ def start_micro_batch(
 ) -> tuple[StreamingQuery, BatchWriter]:
     """Starts the entry's flow, written exactly once to its topic."""
     definition = entry.definition
+    for source in inputs:
+        if source.format is Format.DEBEZIUM:
+            parts = (machinery.connection, machinery.admin)
+            machinery.formats.changes.look(source.topic, *parts)
     run = _run(session, entry, inputs, machinery, checkpoint)
     topics = wildcard_topics(entry.name, inputs, machinery.admin)
     writer = BatchWriter(

@@ -7,6 +7,7 @@ table's topic is read as it is, with each upsert and each delete.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +19,14 @@ from pyspark.sql import functions as F
 
 from mainstem.catalog.entry import Entry
 from mainstem.connect.catalogue import spec_of
+from mainstem.connect.secrets import Secrets
 from mainstem.connect.spec import Role
 from mainstem.connect.targets.target import (
     GONE,
     ID,
     OFFSET,
     PARTITION,
+    REFUSED,
     ROW,
     TIME,
     TOPIC,
@@ -38,6 +41,7 @@ from mainstem.engine.decode import Intake, mentioned_metadata, read_change_strea
 from mainstem.engine.encode import JSON_OPTIONS, row_id
 from mainstem.engine.formats import Formats
 from mainstem.engine.target_task import TargetWork
+from mainstem.engine.transforms import PASSED, transformed
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import Clock
@@ -74,37 +78,60 @@ class TargetFlow:
         self._clock = clock
         self._project = project
         self._options = _validated(target)
-        self._shape = Shape.of(self._options, source)
+        self._transforms = entry.definition.transforms
+        self._shape = Shape.of(self._options, source, self._transforms)
+        self._secrets = Secrets(project, os.environ)
         self._topics: dict[str, str] = {}
         """Ids by name. A topic that is made anew ends the run, so they stay as they are."""
         self._aside = 0
 
     def read(self, session: SparkSession, start: str, limit: int) -> DataFrame:
-        """The input as the target wants it, and where each record stands."""
+        """The input as it is, and where each record stands."""
         intake = Intake(self._connection, self._formats, start=start, max_records=limit)
         if self._source.kind is Kind.TABLE:
             rows = read_change_stream(session, self._source, intake)
-            gone, id_, time = F.col("_gone"), F.col("_id"), "_timestamp"
+            gone, time = F.col("_gone"), "_timestamp"
         else:
             time = event_time_of(self._source)
             metadata = mentioned_metadata({"_topic", "_partition", "_offset", time})
             rows = read_stream(session, self._source, replace(intake, metadata=metadata))
-            gone, id_ = F.lit(False), F.lit(None).cast("string")
-            if self._shape.key:
-                id_ = row_id(replace(self._source, key=self._shape.key))
+            gone = F.lit(False)
         return rows.select(
-            *self._columns(gone),
+            *(F.col(_quoted(column.name)) for column in self._source.columns),
             F.col("_topic").alias(TOPIC),
             F.col("_partition").alias(PARTITION),
             F.col("_offset").alias(OFFSET),
             F.col(_quoted(time)).cast("timestamp").alias(TIME),
             gone.alias(GONE),
-            id_.alias(ID),
         )
 
     def divided(self, batch: DataFrame) -> DataFrame:
-        """The batch as its tasks take it: as it was read, each partition in one piece."""
-        return batch
+        """The batch as the target wants it, each partition in one piece.
+
+        Transforms are done here and not in `read`: Spark tells the plan of a query that fails, and
+        this one may have a salt in it.
+        """
+        rows, shape, more = batch, self._shape, []
+        if self._transforms:
+            rows = transformed(
+                batch, self._source.columns, self._transforms, shape.name, self._secrets.resolve
+            )
+            more.append(F.col(REFUSED))
+        gone = F.col(GONE)
+        if self._transforms and shape.deletes:
+            gone = gone | ~F.col(PASSED)
+        elif self._transforms:
+            rows = rows.filter(F.col(PASSED) | F.col(REFUSED).isNotNull())
+        id_ = F.lit(None).cast("string")
+        if shape.upserts:
+            id_ = row_id(replace(self._source, key=shape.key))
+        return rows.select(
+            *self._columns(gone),
+            *map(F.col, (TOPIC, PARTITION, OFFSET, TIME)),
+            gone.alias(GONE),
+            id_.alias(ID),
+            *more,
+        )
 
     def work(self) -> TargetWork:
         """What the tasks of the batch have to do."""
@@ -154,10 +181,12 @@ def explained_target(definition: Definition, source: Definition) -> dict[str, An
     """The flow in words."""
     assert definition.target is not None
     connector = definition.target.connector
-    shape = Shape.of(_validated(definition.target), source)
+    shape = Shape.of(_validated(definition.target), source, definition.transforms)
     key = f" by {', '.join(shape.key)}" if shape.key else ""
     each = "each record is one more row"
-    if shape.upserts:
+    if shape.deletes:
+        each = "each upsert and each delete is one more row"
+    if shape.upserts and module_of(connector).KEYED:
         each = f"rows are upserted{key}" + (", and deleted" if shape.deletes else "")
     return {
         "lane": definition.lane.value,
@@ -165,6 +194,7 @@ def explained_target(definition: Definition, source: Definition) -> dict[str, An
         "reasons": [
             module_of(connector).GUARANTEE,
             each,
+            *(f"transform: {transform.shown}" for transform in definition.transforms),
             "a row that the target does not take goes to the quarantine; while the target fails, "
             "the same batch is tried again",
             "cannot run in real time: it writes batches",

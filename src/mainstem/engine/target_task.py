@@ -9,9 +9,9 @@ a. The part's rows are handed to the target as they come, in the order of each p
 b. The target makes them its own. Crash: as after a. The target knows by key, offset, name or
    version what it has, so the second time changes nothing; rows that it did not take are told
    again.
-c. The receipt, the records whose rows the target will never take (to the quarantine) and the commit
-   token go into one transaction. Crash before the commit: as after b. Behind it: the token is
-   found, and the target is not asked again.
+c. The receipt, the records whose rows the target will never take or that a transform fails for (to
+   the quarantine) and the commit token go into one transaction. Crash before the commit: as after
+   b. Behind it: the token is found, and the target is not asked again.
 
 A target that does not answer fails the part: the flow starts again after a pause, at a.
 """
@@ -27,11 +27,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mainstem.connect.catalogue import spec_of
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.spec import Role
-from mainstem.connect.targets.target import Part, Poison, Shape, module_of
+from mainstem.connect.targets.target import REFUSED, Part, Poison, Shape, module_of, poison_at
 from mainstem.crash import crash_point
 from mainstem.engine.aside import put_aside
 from mainstem.errors import MainstemError
@@ -78,20 +79,22 @@ class TargetTask:
         first = next(filled, None)
         if first is None:
             return
-        poison, records = self._hand_over(first, filled)
+        kept, records = self._hand_over(first, filled)
         crash_point("target_done", self._task.flow, self._task.batch_id)
-        self.aside = len(poison)
+        self.aside = sum(map(len, kept.values()))
         self.made = records - self.aside
         receipt = json.dumps({"batch": self._task.batch_id, "records": self.made})
         yield Rows(None, [None], [receipt.encode()])
-        if poison:
+        for code, poison in kept.items():
+            if not poison:
+                continue
             yield put_aside(
                 Connection.from_dict(self._work.connection),
                 {(p.topic, p.partition, p.offset): self._secrets.mask(p.cause) for p in poison},
                 name=self._work.sink,
                 flow=self._task.flow,
                 at=self._work.now,
-                code="ROW_REFUSED",
+                code=code,
                 stage=STAGE,
             )
 
@@ -101,8 +104,8 @@ class TargetTask:
 
     def _hand_over(
         self, first: pa.RecordBatch, others: Iterable[pa.RecordBatch]
-    ) -> tuple[Sequence[Poison], int]:
-        """Gives all rows to the target; says which it did not take, and how many there were."""
+    ) -> tuple[Mapping[str, Sequence[Poison]], int]:
+        """Gives all rows to the target; says how many there were, and by code which stay here."""
         work, task = self._work, self._task
         spec = spec_of(Role.SINK, work.connector)
         options = spec.resolve(dict(work.options), self._secrets)
@@ -117,18 +120,22 @@ class TargetTask:
             recovering=task.recovering,
             topics=work.topics,
         )
+        unfit: list[Poison] = []
         poison: list[Poison] = []
         records = 0
         try:
             self._ask(target.open, part)
             for batch in chain((first,), others):
-                poison += self._ask(target.write, pa.Table.from_batches([batch]))
+                rows, refused = _fit(pa.Table.from_batches([batch]))
+                unfit += refused
+                if rows.num_rows:
+                    poison += self._ask(target.write, rows)
                 records += batch.num_rows
             crash_point("target_written", task.flow, task.batch_id)
             poison += self._ask(target.finish)
         finally:
             target.close()
-        return poison, records
+        return {"TRANSFORM_FAILED": unfit, "ROW_REFUSED": poison}, records
 
     def _ask(self, question: Callable[..., _T], *given: Any) -> _T:
         """Asks the target; what it raises has no secrets in it."""
@@ -148,3 +155,14 @@ class TargetTask:
 
     def _masked(self, value: Any) -> Any:
         return self._secrets.mask(value) if isinstance(value, str) else value
+
+
+def _fit(rows: pa.Table) -> tuple[pa.Table, list[Poison]]:
+    """The rows that went through all transforms, and the others."""
+    if REFUSED not in rows.column_names:
+        return rows, []
+    causes = rows[REFUSED].to_pylist()
+    refused = [poison_at(rows, at, cause) for at, cause in enumerate(causes) if cause is not None]
+    if refused:
+        rows = rows.filter(pc.is_null(rows[REFUSED]))
+    return rows.drop_columns([REFUSED]), refused

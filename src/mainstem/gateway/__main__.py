@@ -54,6 +54,7 @@ def main() -> int:
     # the pool's own warnings repeat each second while PostgreSQL is away; ours come once
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it tells of each request
     try:
         if len(sys.argv) != 2:
             raise MainstemError("NOT_A_PROJECT", folder=" ".join(sys.argv[1:]) or "(none given)")

@@ -29,6 +29,7 @@ from mainstem.gateway.routes import (
     subscribe,
     tables,
     topics,
+    transforms,
     trials,
 )
 from mainstem.gateway.services import Services
@@ -64,7 +65,7 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     app.router.routes.insert(0, tables.LOOKUP)
     for part in (
         sql, subscribe, objects, asyncapi, backfills, connectors, hooks, plan, streams, topics,
-        trials, quarantine, status,
+        trials, quarantine, transforms, status,
         health, page,
     ):  # fmt: skip
         app.include_router(part.router)

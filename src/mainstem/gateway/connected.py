@@ -63,6 +63,7 @@ def described(catalog: Catalog, entry: Entry) -> tuple[Table, list[str]]:
         notes = [f"{d.kind} {d.name}: topic {d.topic}" for d in theirs]
     else:
         notes = [f"reads {_read(entry)}; its receipts are in the topic {entry.definition.topic}"]
+    notes += [f"transform: {transform.shown}" for transform in entry.definition.transforms]
     return (("option", "value"), rows), notes
 
 

@@ -18,6 +18,7 @@ from mainstem.connect.keeper import Keeper
 from mainstem.connect.kept_secrets import KeptSecrets
 from mainstem.connect.local_worker import LocalWorker, Worker, WorkerElsewhere
 from mainstem.connect.secrets import Secrets
+from mainstem.connect.source_transforms import told_columns
 from mainstem.connect.spec import Role
 from mainstem.definitions.model import Format, Kind
 from mainstem.errors import MainstemError
@@ -58,9 +59,11 @@ def wanted_sources(catalog: Catalog) -> dict[str, Wanted]:
             identity=entry.generation,
             connector=captures.connector,
             options=dict(captures.options),
+            columns=told_columns(entry.definition),
             tables=tuple(tables_of(entry.name, topics)),
             topics=tuple(topics),
             paused=entry.paused,
+            location=entry.definition.location,
         )
     return found
 

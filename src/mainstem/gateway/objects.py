@@ -56,6 +56,7 @@ def shown(
         "source": definition.source,
         "connector": None if connection is None else connection.connector,
         "options": {} if connection is None else dict(connection.options),
+        "transforms": [transform.shown for transform in definition.transforms],
         "sql": definition.text,
         "file": definition.location.file,
         "line": definition.location.line,

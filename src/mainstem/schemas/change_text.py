@@ -12,6 +12,7 @@ from typing import Any
 from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields
 from mainstem.schemas.changes import (
+    NO_NUMBERS,
     ChangeReading,
     NotAChange,
     beginning,
@@ -67,19 +68,22 @@ def _side(
     if row is None:
         return None
     fields = struct_fields(type_).values()
-    return {name: _plain(row.get(name), kind, name in reading.times) for name, kind in fields}
+    found = {name: _plain(row.get(name), kind) for name, kind in fields}
+    for name in reading.times & found.keys():
+        found[name] = None if found[name] is None else time_text(found[name])
+    for name in reading.numbers & found.keys():
+        found[name] = NO_NUMBERS.get(found[name], found[name])
+    return found
 
 
-def _plain(value: Any, type_: str, is_time: bool = False) -> Any:
+def _plain(value: Any, type_: str) -> Any:
     """The value as `json_text` takes it."""
     if value is None or value == unavailable(type_):
         return None
-    if is_time:
-        return time_text(value)
     if type_.startswith("array<"):
         return [_plain(item, type_[len("array<") : -1]) for item in value]
     if type_.startswith("decimal("):
-        return Decimal(value)
+        return _number(value)
     read = _READ.get(type_)
     return value if read is None else read(value)
 
@@ -92,12 +96,23 @@ def time_text(micros: int) -> str:
     return text.rstrip("0") if "." in text else text
 
 
+def _number(text: str) -> Decimal:
+    number = Decimal(text)
+    if not number.is_finite():
+        raise ValueError("it is not a number")
+    return number
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
 def _micros(text: str) -> int:
     return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
-    "binary": base64.b64decode,
+    "binary": _bytes,
     "float": float,
     "double": float,
     "timestamp": _micros,

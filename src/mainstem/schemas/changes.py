@@ -21,6 +21,8 @@ from mainstem.errors import MainstemError
 BEGIN = b'{"schema":{'
 PAYLOAD = b'},"payload":'
 """Behind the schema. Inside of one, no name of a field can be `payload`, and quotes are escaped."""
+NO_NUMBERS = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}
+"""Debezium's words for what is no number, and PostgreSQL's."""
 UNAVAILABLE = "__mainstem_unavailable__"
 """In place of a large value that did not change, of a row that was gone when it was looked up."""
 CHANGED = "SOURCE_CHANGED"
@@ -78,6 +80,8 @@ class ChangeReading:
     """What their values begin with; the payload follows, and then a last brace."""
     times: frozenset[str]
     """Columns that are texts, and come as a time of day in microseconds."""
+    numbers: frozenset[str] = frozenset()
+    """Columns that are texts, and hold numbers without bounds, or what is none (`NO_NUMBERS`)."""
 
 
 def beginning(value: bytes) -> bytes:
@@ -96,17 +100,17 @@ def change_reading(begins: bytes, definition: Definition) -> ChangeReading:
     """
     after = definition.column("after")
     assert after is not None
-    times, problems = _read(begins, after.type)
+    reading, problems = _read(begins, after.type)
     if problems:
         raise MainstemError(CHANGED, name=definition.name, problem="; ".join(problems))
-    return ChangeReading(begins, times)
+    return reading
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def _read(begins: bytes, row: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Which columns are times of day, and what does not fit."""
+def _read(begins: bytes, row: str) -> tuple[ChangeReading, tuple[str, ...]]:
+    """How records are read, and what does not fit."""
     columns = dict(struct_fields(row).values())
-    problems, times = [], set()
+    problems, times, numbers = [], set(), set()
     for name, field in _fields(begins).items():
         if name not in columns:
             problems.append(f'it has a column "{name}" that is not known yet')
@@ -114,7 +118,9 @@ def _read(begins: bytes, row: str) -> tuple[frozenset[str], tuple[str, ...]]:
             problems.append(f'column "{name}" does not fit {columns[name]} any more')
         elif _is_time(field):
             times.add(name)
-    return frozenset(times), tuple(problems)
+        elif columns[name] == "string" and _told_type(field) == "numeric":
+            numbers.add(name)
+    return ChangeReading(begins, frozenset(times), frozenset(numbers)), tuple(problems)
 
 
 def _fields(begins: bytes) -> Mapping[str, Any]:
@@ -156,7 +162,7 @@ def _digits_fit(field: Mapping[str, Any], type_: str) -> bool:
     A decimal comes as a text, which tells nothing of them.
     """
     told = field.get("parameters") or {}
-    if str(told.get(f"{_TOLD}type", "")).lower() in ("money", "_money"):
+    if _told_type(field) == "money":
         digits, scale = _MONEY
     else:
         try:
@@ -165,3 +171,8 @@ def _digits_fit(field: Mapping[str, Any], type_: str) -> bool:
             return False
     most, behind = map(int, type_parts(type_[len("decimal(") : -1]))
     return 0 <= scale <= behind and digits - scale <= most - behind
+
+
+def _told_type(field: Mapping[str, Any]) -> str:
+    """What the source itself calls the type, if that goes along with the schema."""
+    return str((field.get("parameters") or {}).get(f"{_TOLD}type", "")).lower()

@@ -100,37 +100,45 @@ class CapturedTable:
     ) -> Event:
         """A change, with the schema of the columns that there are now, or of others."""
         self._written += 1
-        micros = START + self._written * 1_000_000
-        source = {
-            "version": "3.6.1.Final",
-            "connector": "postgresql",
-            "name": "shop",
-            "ts_ms": micros // 1000,
-            "db": "shop",
-            "sequence": '["1","2"]',
-            "ts_us": micros,
-            "ts_ns": micros * 1000,
-            "schema": "public",
-            "table": "orders",
-            "txId": 700 + self._written,
-            "lsn": (5 << 32) + 0xA0 + self._written,
-            "xmin": None,
-        }
         known = self.columns if columns is None else columns
-        payload = {
-            "before": None if before is None else _full(before, known),
-            "after": None if after is None else _full(after, known),
-            "source": source,
-            "transaction": None,
-            "op": op,
-            "ts_ms": micros // 1000,
-            "ts_us": micros,
-            "ts_ns": micros * 1000,
-        }
         row = after or before
         key = None if row is None else _compact({name: row[name] for name in self._key})
-        text = _compact({"schema": _envelope(known), "payload": payload})
-        return Event(self.changes, raw=text.encode(), key=key)
+        value = change_value(known, op, after, before, self._written)
+        return Event(self.changes, raw=value, key=key)
+
+
+def change_value(
+    columns: Sequence[Given],
+    op: str,
+    after: Mapping[str, Any] | None = None,
+    before: Mapping[str, Any] | None = None,
+    number: int = 1,
+) -> bytes:
+    """The value of a record: the so many-th change of a table with these columns."""
+    micros = START + number * 1_000_000
+    times = {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": micros * 1000}
+    source = {
+        "version": "3.6.1.Final",
+        "connector": "postgresql",
+        "name": "shop",
+        "db": "shop",
+        "sequence": '["1","2"]',
+        "schema": "public",
+        "table": "orders",
+        "txId": 700 + number,
+        "lsn": (5 << 32) + 0xA0 + number,
+        "xmin": None,
+        **times,
+    }
+    payload = {
+        "before": None if before is None else _full(before, columns),
+        "after": None if after is None else _full(after, columns),
+        "source": source,
+        "transaction": None,
+        "op": op,
+        **times,
+    }
+    return _compact({"schema": _envelope(columns), "payload": payload}).encode()
 
 
 def _full(row: Mapping[str, Any], columns: Sequence[Given]) -> dict[str, Any]:

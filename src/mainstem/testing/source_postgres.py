@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -65,6 +66,11 @@ class SourcePostgres:
         if self._child is not None:
             self._child.stop()
             self._child = None
+
+    def remove(self) -> None:
+        """Stops it and removes its data, which may lie outside of the test's folder."""
+        self.stop()
+        shutil.rmtree(self._place.base, ignore_errors=True)
 
     def _answers(self) -> bool:
         ready = [str(self._place.programs / "pg_isready"), "-q", "-h", LOOPBACK, "-p"]

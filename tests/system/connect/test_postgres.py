@@ -97,6 +97,27 @@ def test_columns_can_be_left_out(shop: SourcePostgres, admin: Admin) -> None:
     assert orders.columns == (Column("id", "int"), Column("note", "string"))
 
 
+def test_transforms_are_held_against_the_columns(shop: SourcePostgres, admin: Admin) -> None:
+    admin.execute("CREATE DOMAIN mail AS text")
+    admin.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, a text, b varchar(9), c char(3), d uuid, e mail)"
+    )
+    told = {name: (f"public.orders.{name}",) for name in ("id", "a", "b", "c", "d", "e", "none")}
+    asked = options(shop.url())
+    capture = PostgresCapture()
+    for name in ("a", "b", "c"):
+        [orders] = capture.look("shop", {**asked, "redact": told[name]})
+        assert len(orders.columns) == 6
+    [orders] = capture.look("shop", {**asked, "drop": told["d"]})
+    assert [column.name for column in orders.columns] == ["id", "a", "b", "c", "e"]
+    for name in ("d", "e", "id", "none"):  # what Debezium would let through as it is
+        with pytest.raises(MainstemError) as caught:
+            capture.look("shop", {**asked, "redact": told[name]})
+        assert caught.value.params["column"] == f"public.orders.{name}"
+    with pytest.raises(MainstemError):
+        capture.look("shop", {**asked, "drop": ("public.order.a",)})
+
+
 def test_who_cannot_log_in(shop: SourcePostgres, admin: Admin) -> None:
     admin.execute("CREATE TABLE orders (id int PRIMARY KEY)")
     assert refusal(shop.url(password="wrong secret")).code == "SOURCE_LOGIN_REFUSED"
@@ -187,4 +208,4 @@ def test_a_server_that_keeps_too_little_in_its_log(tmp_path: Path) -> None:
         error = refusal(server.url())
         assert (error.code, error.params["level"]) == ("SOURCE_WAL_LEVEL", "replica")
     finally:
-        server.stop()
+        server.remove()

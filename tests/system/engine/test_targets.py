@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from mainstem.catalog.entry import Entry
-from mainstem.definitions.model import Connection as Outside
-from mainstem.definitions.model import Definition, Kind, Query
+from mainstem.connect.capture import Capture
+from mainstem.connect.planned import PlannedConnectors
+from mainstem.connect.secrets import Secrets
+from mainstem.connect.targets.target import check_target
 from mainstem.engine.flow import Flow
 from mainstem.engine.status import FlowState
 from mainstem.local.stack import Stack
 from mainstem.testing.driver import Driver, Event
 from mainstem.testing.waiting import eventually
-from mainstem.vocabulary import Column, SourceLocation
 
 pytestmark = pytest.mark.spark
 
-HERE = SourceLocation("case.sql", 1, 1)
 SECONDS = 120
 SQL = """
 CREATE STREAM s (id INT, name STRING, at TIMESTAMP, tags ARRAY<STRING>)
@@ -33,23 +35,28 @@ CREATE TABLE counts AS SELECT name, count(*) AS n FROM s GROUP BY name;
 """
 
 
-def sink(driver: Driver, name: str, source: str, connector: str, **options: str) -> None:
-    """Puts a sink into the driver's catalog; called again, it begins anew."""
-    text = f"SELECT * FROM {source}"
-    query = Query(text, text, (source,), HERE, columns_read=("*",))
-    definition = Definition(
-        name=name,
-        kind=Kind.STREAM,
-        topic=driver.prefix + name,
-        location=HERE,
-        text=text,
-        columns=(Column("batch", "bigint"), Column("records", "bigint")),
-        query=query,
-        target=Outside(connector, tuple(options.items())),
-    )
-    known = driver.catalog.get(name)
-    generation = 1 if known is None else known.generation + 1
-    driver._keep([Entry(definition, "", generation)])
+def sink(
+    driver: Driver, name: str, source: str, connector: str, transforms: str = "", **options: str
+) -> None:
+    """Creates a sink; the target is asked before."""
+    written = ", ".join(f"{k} = '{v}'" for k, v in {"connector": connector, **options}.items())
+    behind = f" TRANSFORM ({transforms})" if transforms else ""
+    driver.apply(f"CREATE SINK {name} FROM {source} WITH ({written}){behind};")
+
+
+def begin_anew(driver: Driver, *sinks: str) -> None:
+    """The next run of the sinks has another checkpoint, and other tokens."""
+    entries = [driver.entry(name) for name in sinks]
+    driver._keep([replace(entry, generation=entry.generation + 1) for entry in entries])
+
+
+@pytest.fixture(autouse=True)
+def connectors(driver: Driver, tmp_path: Path) -> None:
+    def no_sources(connector: str) -> Capture:
+        raise AssertionError(connector)
+
+    secrets = Secrets(tmp_path, os.environ)
+    driver.connectors = PlannedConnectors(secrets, no_sources, check_target)
 
 
 def event(id_: int, name: str, hour: int = 5) -> Event:
@@ -100,16 +107,12 @@ def test_rows_reach_tables_and_files_once(
 ) -> None:
     driver.apply(SQL)
     out = tmp_path / "out"
-
-    def create() -> None:
-        sink(driver, "added", "s", "postgres", **database.options("added"))
-        sink(driver, "upserted", "s", "postgres", **database.options("upserted", key="id"))
-        sink(driver, "copied", "t", "postgres", **database.options("copied"))
-        sink(driver, "counted", "counts", "postgres", **database.options("counted"))
-        where = {"folder": str(out), "format": "jsonl", "partition_by": "hour"}
-        sink(driver, "filed", "s", "files", **where)
-
-    create()
+    sink(driver, "added", "s", "postgres", **database.options("added"))
+    sink(driver, "upserted", "s", "postgres", **database.options("upserted", key="id"))
+    sink(driver, "copied", "t", "postgres", **database.options("copied"))
+    sink(driver, "counted", "counts", "postgres", **database.options("counted"))
+    where = {"folder": str(out), "format": "jsonl", "partition_by": "hour"}
+    sink(driver, "filed", "s", "files", **where)
     driver.send([event(1, "a"), event(2, "b", 6), Event("t", {"id": 1, "name": "x"})])
     driver.send([Event("t", {"id": 2, "name": "y"}), Event("s", raw=b"{broken")])
     driver.run()
@@ -127,7 +130,7 @@ def test_rows_reach_tables_and_files_once(
     check()
     assert sum(row["records"] for row in driver.rows("added")) == 3
     # all records come again, under other tokens: the targets know them
-    create()
+    begin_anew(driver, "added", "upserted", "copied", "counted", "filed")
     driver.run()
     check()
 
@@ -155,8 +158,8 @@ def test_a_target_that_fails_is_tried_until_it_works(
 ) -> None:
     driver.apply(SQL)
     out = tmp_path / "out"
-    out.write_text("no folder")
     sink(driver, "filed", "s", "files", folder=str(out / "x"), format="jsonl")
+    out.write_text("no folder")
     driver.send([event(1, "a")])
     flow = live("filed")
     flow.start()
@@ -189,3 +192,43 @@ def test_a_target_that_fails_is_tried_until_it_works(
 
     eventually(told, SECONDS, what="the status tells of both rows, and of no more")
     assert flow.status.error is None
+
+
+def test_rows_are_transformed_on_their_way(
+    driver: Driver, database: Database, tmp_path: Path
+) -> None:
+    driver.apply(SQL)
+    done = "filter(name <> 'hidden'), rename(id, item), mask(name, partial, 1), insert(of, _object)"
+    sink(driver, "copied", "t", "postgres", done, **database.options("copied"))
+    salted = "drop(at, tags), mask(id, hash, '${file:secrets/url}')"
+    sink(driver, "hashed", "s", "postgres", salted, **database.options("hashed", key="id"))
+    out = {"folder": str(tmp_path / "out"), "format": "jsonl"}
+    numbers = "filter(10 / id <= 10), cast(name, INT), drop(at, tags)"
+    sink(driver, "filed", "s", "files", numbers, **out)
+    driver.send([Event("t", {"id": i, "name": name}) for i, name in enumerate(["ab", "cd", "ef"])])
+    driver.send([event(0, "7"), event(1, "x"), event(2, "8"), event(-1, "9"), event(2, "10")])
+    driver.run()
+    assert database.rows("copied") == [(0, "*b", "t"), (1, "*d", "t"), (2, "*f", "t")]
+    # a row that does not pass any more is gone, like one that is deleted
+    driver.send([Event("t", {"id": 1, "name": "hidden"}), Event("t", key="2")])
+    driver.run()
+    assert database.rows("copied") == [(0, "*b", "t")]
+
+    salt = database.url.encode()
+    hashes = {hashlib.sha256(salt + f"{id_}".encode()).hexdigest() for id_ in (0, 1, 2, -1)}
+    hashed = dict(database.rows("hashed"))
+    assert set(hashed) == hashes
+    assert hashed[hashlib.sha256(salt + b"2").hexdigest()] == "10"
+
+    rows = [json.loads(x) for p in Path(out["folder"]).rglob("*.jsonl") for x in p.open()]
+    found = sorted((row["id"], row["name"]) for row in rows)
+    assert found == [(-1, 9), (2, 8), (2, 10)]
+    kept = [{n: (v or b"").decode() for n, v in record.headers} for record in driver.quarantine()]
+    assert {(k["object"], k["code"], k["stage"]) for k in kept} == {
+        ("filed", "TRANSFORM_FAILED", "target")
+    }
+    done_wrong = 'the transform {} of "filed" cannot be done with the values of the row'
+    assert sorted(k["cause"] for k in kept) == [
+        done_wrong.format("cast(name, INT)"),
+        done_wrong.format("filter(10 / id <= 10)"),
+    ]

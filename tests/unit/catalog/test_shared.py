@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.catalog.test_build import World
+from tests.unit.catalog.world import World
 
 from mainstem.catalog.plan import CreateObject, DropObject
 from mainstem.errors import MainstemError

@@ -13,8 +13,11 @@ from mainstem.connect.postgres_types import PostgresType, spark_type
 URL = "postgresql://clerk:pass%20word@db.example:6543/shop?sslmode=require"
 
 
-def config(url: str = URL, **written: str) -> tuple[dict[str, str], dict[str, str]]:
+def config(
+    url: str = URL, columns: dict[str, tuple[str, ...]] | None = None, **written: str
+) -> tuple[dict[str, str], dict[str, str]]:
     options = SPEC.validate({"url": "${env:U}", "tables": "orders", **written})
+    options |= columns or {}
     put_away: dict[str, str] = {}
 
     def secret(key: str, value: str) -> str:
@@ -65,6 +68,15 @@ def test_options() -> None:
         "column.exclude.list": r"public\.orders\.note,.*\.secret",
     }
     assert wanted.items() <= made.items()
+
+
+def test_columns_that_are_not_for_the_log() -> None:
+    columns = {"drop": ("public.orders.pin",), "redact": ("public.orders.card", "a.b.c")}
+    made, _ = config(exclude="*.secret", columns=columns)
+    assert made["column.exclude.list"] == r".*\.secret,public\.orders\.pin"
+    assert made["column.mask.with.3.chars"] == r"public\.orders\.card,a\.b\.c"
+    plain, _ = config()
+    assert not {"column.exclude.list", "column.mask.with.3.chars"} & plain.keys()
 
 
 def test_nothing_is_lost_and_no_value_changes() -> None:

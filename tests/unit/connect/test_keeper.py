@@ -18,9 +18,18 @@ from mainstem.connect.keeper import Keeper
 from mainstem.connect.kept_secrets import KeptSecrets
 from mainstem.connect.local_worker import LocalWorker, wanted_plugins
 from mainstem.errors import MainstemError
+from mainstem.vocabulary import SourceLocation
 
 NAME = "mainstem.shop.orders"
-ORDERS = Wanted("orders", 1, "db", {"password": "${env:P}"}, ("public.orders",), ("t",))
+ORDERS = Wanted(
+    "orders",
+    1,
+    "db",
+    {"password": "${env:P}"},
+    ("public.orders",),
+    ("t",),
+    location=SourceLocation("shop.sql", 3, 1, "CREATE SOURCE orders"),
+)
 
 
 @dataclass
@@ -171,6 +180,7 @@ def test_what_connect_refuses_is_said_and_tried_again(bench: Bench) -> None:
     assert bench.care.error is not None
     assert bench.care.error.code == "CONNECTOR_INVALID"
     assert "p1" not in bench.care.error.render()
+    assert bench.care.error.render().startswith("shop.sql:3:1: CONNECTOR_INVALID")
     bench.cluster.asked.clear()
     bench.look(20)
     tried = [asked for asked in bench.cluster.asked if "validate" in asked]
@@ -276,6 +286,15 @@ def test_a_slot_that_is_not_there_yet_is_not_lost(running: Bench) -> None:
     running.system.problem = "the slot is gone"
     running.look(30)
     assert running.care.error is None
+
+
+def test_what_was_seen_before_the_first_change_does_not_count(running: Bench) -> None:
+    running.system.problem = "the slot is gone"
+    running.look(12)
+    running.system.problem = None
+    running.cluster.made[NAME].offsets = [{"partition": {}, "offset": {}}]
+    running.look(1)
+    assert running.care.last_error is None
 
 
 def test_a_stuck_connector_is_started_again(running: Bench) -> None:

@@ -44,6 +44,7 @@ class World:
     )
     checked: list[object] = field(default_factory=list)
     looks: int = 0
+    told: dict[str, object] = field(default_factory=dict)
     leaving: set[str] = field(default_factory=set)
 
     # -- the database and the target
@@ -51,6 +52,7 @@ class World:
     def look(self, name, options):
         self.looks += 1
         assert options["url"] == self.environment["URL"]
+        self.told = options
         if self.problem is not None:
             raise self.problem
         return tuple(
@@ -58,7 +60,7 @@ class World:
             for table, columns in self.tables.items()
         )
 
-    def check(self, connector, options, source):
+    def check(self, connector, options, source, transforms):
         self.checked.append((connector, options["password"], source.name, source.columns))
         if self.problem is not None:
             raise self.problem
@@ -330,6 +332,21 @@ def test_columns_that_grow_elsewhere_leave_sources_alone(world):
     assert plan.steps == ()
 
 
+def test_transforms_of_a_source_are_asked_for_and_told_at_their_place():
+    world = World()
+    text = SOURCE.rstrip().removesuffix(";") + "\n  TRANSFORM (mask(orders.name, redact))"
+    world.apply(text)
+    assert world.told["redact"] == ("public.orders.name",)
+    world.problem = MainstemError(
+        "INVALID_TRANSFORM", problem="no", advice="no", column="public.orders.name"
+    )
+    error = refusal(world.plan, text + ";\nCREATE STREAM x (a INT)")
+    line = text.count("\n") + 1
+    assert str(error.location) == f"p.sql:{line}:19"
+    error = refusal(World().plan, text.replace("redact", "hash"))
+    assert str(error.location) == f"p.sql:{line}:14"
+
+
 # -- sinks
 
 
@@ -349,6 +366,11 @@ def test_a_sink_is_checked_when_it_is_new_or_changes():
     assert "t0p" not in error.message
 
 
+def test_a_salt_that_is_not_there_is_told():
+    masked = SINK.replace("'c')", "'c')\n  TRANSFORM (mask(page, hash, '${env:NONE}'))")
+    assert refusal(World().plan, masked).code == "SECRET_MISSING"
+
+
 def test_an_error_of_the_target_is_at_its_option():
     wrong = MainstemError("INVALID_OPTION", option="table", value="c", problem="no", advice="no")
     error = refusal(World(problem=wrong).plan, SINK)
@@ -362,6 +384,7 @@ def test_an_error_of_the_target_is_at_its_option():
         ("${env:PASSWORD}", "${env:URL}", ChangeInPlace),
         ("FROM clicks ", "FROM others ", Rebuild),
         ("page STRING", "page STRING, more INT", ChangeInPlace),
+        ("table = 'c')", "table = 'c') TRANSFORM (drop(page))", ChangeInPlace),
     ],
 )
 def test_a_sink_begins_anew_elsewhere_only(old, new, step):

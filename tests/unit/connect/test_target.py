@@ -77,5 +77,6 @@ def test_every_sink_has_a_target(spec: Any) -> None:
     given = {field.name: field.example for field in spec.fields if field.required}
     assert module.form(spec.validate(given)) in Form
     assert module.GUARANTEE.startswith(("exactly once", "at least once"))
+    assert isinstance(module.KEYED, bool)
     assert callable(module.check)
     assert callable(module.open_target)

@@ -97,6 +97,13 @@ class Engine:
         yield {"read": last, "of": last}
         yield {"found": {"passed": len(definition.columns)}}
 
+    def try_transforms(self, definition: Any, transforms: Any, records: Any) -> dict[str, Any]:
+        told = {"record": 1, "result": "passed", "cause": "; ".join(t.shown for t in transforms)}
+        return {
+            "columns": [column.name for column in definition.columns],
+            "records": [{**told, "before": record, "after": None} for record in records],
+        }
+
 
 class Admin:
     """A log with some topics."""
@@ -543,3 +550,44 @@ def test_a_trial_tells_how_far_it_is(client: TestClient) -> None:
     assert client.post("/v1/topics/none/trial", json=request).json()["title"] == "UNKNOWN_TOPIC"
     for bad in ({"last": 0}, {"schemaType": "XML"}, {"schema": ""}):
         assert client.post("/v1/topics/clicks/trial", json=request | bad).status_code in (400, 422)
+
+
+def test_transforms_are_tried_on_records_of_an_object_or_of_columns(client: TestClient) -> None:
+    def tried(**request: Any) -> Any:
+        given = {"records": ['{"n": 1.10}'], **request}
+        return client.post("/v1/transforms/trial", json=given).json()
+
+    found = tried(transforms="drop(NAME), rename(id, Key)", object="Users")
+    assert found["columns"] == ["id", "name"]
+    [record] = found["records"]
+    assert record["cause"] == "drop(name); rename(id, Key)"
+    assert (record["before"], record["after"]) == ({"n": 1.1}, None)
+    assert tried(transforms="drop(b)", columns="a INT, b INT")["columns"] == ["a", "b"]
+    assert tried(transforms="drop(b)", object="talk")["columns"] == ["city", "text"]
+    assert tried(transforms="drop(a)", object="nobody")["title"] == "UNKNOWN_RELATION"
+    assert tried(transforms="drop(a)")["title"] == "BAD_REQUEST"
+    assert tried(object="users")["title"] == "BAD_REQUEST"
+    refused = tried(transforms="drop(a),\n dorp(b)", object="users")
+    assert refused["title"] == "UNKNOWN_TRANSFORM"
+    assert (refused["location"]["line"], refused["location"]["column"]) == (2, 2)
+    refused = tried(transforms="drop(a)", columns="a INT, b INTT")
+    assert (refused["title"], refused["location"]["line"]) == ("UNKNOWN_TYPE", 1)
+    large = ["x" * 1000] * 1000
+    assert tried(transforms="drop(a)", columns="a INT", records=large)["title"] == "BAD_REQUEST"
+
+
+def test_transforms_of_a_sink_are_shown_and_tried(client: TestClient, stub: Stub) -> None:
+    written = "CREATE SINK out FROM users WITH (connector = 'files', folder = '/x')"
+    plain = entry(written.replace("out", "plain"))
+    made = entry(f"{written} TRANSFORM (drop(name))")
+    stub.entries = Catalog({e.name.lower(): e for e in (*ENTRIES, made, plain)}, 6)
+    assert "transform: drop(name)" in sql(client, "DESCRIBE out")["note"]
+
+    def tried(**request: Any) -> Any:
+        return client.post("/v1/transforms/trial", json={"records": ["{}"], **request}).json()
+
+    found = tried(sink="out")
+    assert found["columns"] == ["id", "name"]
+    assert found["records"][0]["cause"] == "drop(name)"
+    assert tried(sink="out", transforms="keep(id)")["records"][0]["cause"] == "keep(id)"
+    assert tried(sink="plain")["title"] == "BAD_REQUEST"

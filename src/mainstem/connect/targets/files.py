@@ -45,6 +45,7 @@ from mainstem.connect.targets.target import (
 from mainstem.errors import MainstemError
 
 GUARANTEE = "exactly once: files are named after their records, and appear whole or not at all"
+KEYED = False
 
 NOTES = "_mainstem"
 _FORMS = {"parquet": Form.COLUMNS, "csv": Form.FLAT, "jsonl": Form.JSON}

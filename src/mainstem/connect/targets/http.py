@@ -28,6 +28,7 @@ GUARANTEE = (
     "at least once: rows may be posted again after a failure, in requests with the same "
     "Idempotency-Key"
 )
+KEYED = False
 _MOST_BYTES = 4 * 1024 * 1024
 
 

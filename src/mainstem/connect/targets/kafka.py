@@ -44,6 +44,7 @@ from mainstem.log.task_writer import TaskWrite, committed_token, tokens_topic
 from mainstem.vocabulary import COMMITS_TOPIC
 
 GUARANTEE = "exactly once: records and a token of the batch are one transaction of that cluster"
+KEYED = False
 
 _MICROSECONDS = 1000
 _AROUND = 512

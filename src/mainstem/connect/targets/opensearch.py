@@ -37,6 +37,7 @@ from mainstem.connect.targets.target import (
 )
 
 GUARANTEE = "exactly once: a document's version is its record's offset, and never goes backwards"
+KEYED = True
 
 _MOST_BYTES = 8 * 1024 * 1024
 _TRIES = 4

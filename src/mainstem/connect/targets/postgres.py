@@ -50,6 +50,7 @@ from mainstem.connect.targets.target import (
 from mainstem.errors import MainstemError
 
 GUARANTEE = "exactly once: rows and offsets change in one transaction of PostgreSQL"
+KEYED = True
 
 _CONNECT_SECONDS = 10
 _SESSION = (

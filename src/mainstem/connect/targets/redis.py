@@ -30,6 +30,7 @@ from mainstem.connect.targets.target import (
 )
 
 GUARANTEE = "exactly once: rows and offsets change in one step of Redis"
+KEYED = True
 
 _ROWS = 1000
 _SECONDS = 30.0

@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.transform_effects import Rows, after_all
+from mainstem.definitions.transforms import Transform
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.vocabulary import HIDDEN_PREFIX, Column
 
@@ -36,6 +38,8 @@ ID = HIDDEN_PREFIX + "id"
 """The key as a text: a JSON object of its columns."""
 ROW = HIDDEN_PREFIX + "row"
 """All columns as a JSON object; NULL when the row is gone."""
+REFUSED = HIDDEN_PREFIX + "refused"
+"""Which transform the row could not go through; NULL: it comes to the target. No target sees it."""
 DELETED = "_deleted"
 """What a row says of itself where upserts and deletes are all rows."""
 PLACE = (TOPIC, PARTITION, OFFSET)
@@ -69,14 +73,25 @@ class Shape:
     """True when NULL is a value of the key as any other: groups of a query."""
 
     @staticmethod
-    def of(options: Mapping[str, Any], source: Definition) -> Shape:
-        """The rows of what a sink with these options reads; refuses a `key` that cannot be one."""
+    def of(
+        options: Mapping[str, Any], source: Definition, transforms: Sequence[Transform] = ()
+    ) -> Shape:
+        """What a sink with these options makes of the rows that it reads.
+
+        Refuses transforms that cannot be done, and a `key` that cannot be one: it names columns of
+        what is read.
+        """
         key: tuple[str, ...] = options.get("key") or ()
         if key:
             _check_key(key, source)
-        if source.kind is Kind.TABLE:
-            return Shape(source.name, source.columns, source.key, True, True, source.derived)
-        return Shape(source.name, source.columns, key, bool(key))
+        table = source.kind is Kind.TABLE
+        names = [
+            found.name for name in (source.key if table else key) if (found := source.column(name))
+        ]
+        rows = after_all(Rows(source.columns, tuple(names)), transforms)
+        if table:
+            return Shape(source.name, rows.columns, rows.key, True, True, source.derived)
+        return Shape(source.name, rows.columns, rows.key, bool(key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +154,8 @@ class TargetModule(Protocol):
 
     GUARANTEE: str
     """How often a row may be in the target, and why; for EXPLAIN."""
+    KEYED: bool
+    """True: of rows with one key it keeps the last. False: each change is one more."""
 
     def form(self, options: Mapping[str, Any]) -> Form:
         """How it wants its rows."""
@@ -161,9 +178,14 @@ def module_of(connector: str) -> TargetModule:
     return cast(TargetModule, import_module(f"{__package__}.{connector.replace('-', '_')}"))
 
 
-def check_target(connector: str, options: Mapping[str, Any], source: Definition) -> None:
+def check_target(
+    connector: str,
+    options: Mapping[str, Any],
+    source: Definition,
+    transforms: Sequence[Transform] = (),
+) -> None:
     """Refuse a target that cannot take the rows of the object that is read; makes nothing."""
-    module_of(connector).check(options, Shape.of(options, source))
+    module_of(connector).check(options, Shape.of(options, source, transforms))
 
 
 def _check_key(key: tuple[str, ...], source: Definition) -> None:
