@@ -56,6 +56,10 @@ class RemoteError(MainstemError):
         Exception.__init__(self, self.message)
 
 
+def _connector(name: str) -> str:
+    return f"/v1/connectors/{quote(name, safe='')}"
+
+
 def _counted(error: MainstemError, before: int) -> MainstemError:
     """The gateway counts the records of a request; a caller counts rows."""
     index = str(error.params.get("index", ""))
@@ -224,6 +228,35 @@ class Client:
         """Give a backfill up."""
         return self._call("DELETE", f"/v1/backfills/{quote(name, safe='')}")
 
+    def connectors(self) -> dict[str, Any]:
+        """Every connector of a source, and how Kafka Connect itself is."""
+        return self._call("GET", "/v1/connectors")
+
+    def connector(self, name: str) -> dict[str, Any]:
+        """The connector of a source."""
+        return self._call("GET", _connector(name))
+
+    def restart_connector(self, name: str, *, only_failed: bool = False) -> dict[str, Any]:
+        """Start a connector and its tasks again."""
+        asked = f"only_failed={str(only_failed).lower()}"
+        return self._call("POST", f"{_connector(name)}/restart?{asked}")
+
+    def turn_connector(self, name: str, verb: str) -> dict[str, Any]:
+        """Pause or resume a connector."""
+        return self._call("POST", f"{_connector(name)}/{verb}")
+
+    def connector_offsets(self, name: str) -> list[dict[str, Any]]:
+        """How far a connector has come."""
+        return list(self._call("GET", f"{_connector(name)}/offsets")["offsets"])
+
+    def reset_connector(self, name: str) -> dict[str, Any]:
+        """Forget how far a paused connector has come."""
+        return self._call("DELETE", f"{_connector(name)}/offsets")
+
+    def forget_connector(self, name: str) -> dict[str, Any]:
+        """Remove the connector of a dropped source, though its system does not answer."""
+        return self._call("DELETE", _connector(name))
+
     def topics(self) -> list[dict[str, Any]]:
         """All topics but the internal ones."""
         return list(self._call("GET", "/v1/topics")["topics"])
@@ -240,6 +273,10 @@ class Client:
     def try_definitions(self, request: Mapping[str, Any]) -> Iterator[Event]:
         """Would the last records fit the definitions in a file? `found` for each of them."""
         yield from self._stream("POST", "/v1/trial", json=dict(request))
+
+    def try_transforms(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What transforms make of sample records."""
+        return self._call("POST", "/v1/transforms/trial", json=dict(request))
 
     def produce(self, name: str, rows: Iterable[Any]) -> int:
         """Write rows to a stream or a declared table, and say how many.

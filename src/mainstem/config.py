@@ -114,6 +114,29 @@ class SchemasSettings(Section):
     )
 
 
+class ConnectSettings(Section):
+    """Kafka Connect, which carries sources such as postgres-cdc."""
+
+    url: str = Field(
+        "",
+        pattern=r"^(https?://[^\s@]+)?$",
+        description="URL of an existing Connect cluster. Empty: the local stack's own worker, which"
+        " runs only while a source needs it.",
+    )
+    user: str = Field("", description="User of that cluster, if it asks for one.")
+    password: SecretStr = Field(SecretStr(""), description="Password of that user.")
+    secrets: str = Field(
+        "",
+        description="Folder in which that cluster's workers find passwords, by the config provider"
+        " `file`; it must have the same path here and there. Empty: inside .mainstem of the"
+        " project.",
+    )
+    port: int = Field(
+        0, ge=0, le=65535, description="Port of the local worker; 0 takes a free one."
+    )
+    memory: str = Field("256m", pattern=r"^\d+[mg]$", description="Heap of the local worker.")
+
+
 class QuerySettings(Section):
     """Limits of pull and history queries."""
 
@@ -136,6 +159,7 @@ class Settings(Section):
     spark: SparkSettings = SparkSettings()
     gateway: GatewaySettings = GatewaySettings()
     schemas: SchemasSettings = SchemasSettings()
+    connect: ConnectSettings = ConnectSettings()
     query: QuerySettings = QuerySettings()
 
 

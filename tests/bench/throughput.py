@@ -90,9 +90,8 @@ class Bench:
         checkpoints = Checkpoints(spark, str(folder))
         formats = Formats(MemoryRegistry())
         tables = Tables(spark, connection, admin, checkpoints, formats)
-        machinery = Machinery(
-            spark, connection, settings, checkpoints, tables, admin, SystemClock(), formats
-        )
+        parts = (tables, admin, SystemClock(), formats, folder)
+        machinery = Machinery(spark, connection, settings, checkpoints, *parts)
         return Bench(connection, admin, machinery, folder)
 
     def with_registry(self, registry: MemoryRegistry) -> Bench:

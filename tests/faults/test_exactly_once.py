@@ -151,7 +151,7 @@ def world(
         files = definition_files(project)
         plan = client.plan(files)
         client.apply(files, plan["digest"], plan["revision"])
-        wait_for_flows(client, dict.fromkeys(READS, 1), 180)
+        wait_for_flows(client, {name: {"generation": 1} for name in READS}, 180)
         if FULL:
             client.sql("INSERT INTO labels VALUES ('k1', 'one'), ('k2', 'two')")
         world = World(

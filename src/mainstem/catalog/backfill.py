@@ -135,6 +135,10 @@ def _obstacle(entry: Entry, inputs: Sequence[Definition], start: str) -> str | N
     definition = entry.definition
     if not definition.derived:
         return "no flow makes it"
+    if definition.target is not None:
+        return "it writes to a system outside, which has its rows already"
+    if definition.source is not None:
+        return "it is made of all changes of its source, from the first on"
     if definition.made_by is not None:
         return "a Python function makes it record by record, with effects or a state of its own"
     if flow_kind(inputs) is FlowKind.TABLE:

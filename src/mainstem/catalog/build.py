@@ -7,6 +7,13 @@ from dataclasses import replace
 from typing import Protocol
 
 from mainstem.catalog.compare import changed_columns, differences
+from mainstem.catalog.connectors import (
+    Connectors,
+    check_drop,
+    expanded,
+    of_source,
+    origin_of,
+)
 from mainstem.catalog.entry import Catalog, Entry, Origin
 from mainstem.catalog.fingerprint import (
     core_of,
@@ -29,6 +36,7 @@ from mainstem.catalog.plan import (
 )
 from mainstem.catalog.schemas import Schemas, schema_steps
 from mainstem.catalog.shared import check_rebuild, check_topics
+from mainstem.definitions.connections import receipts
 from mainstem.definitions.flow import check_flow, flow_kind
 from mainstem.definitions.following import check_follows, follows, only_added
 from mainstem.definitions.model import Definition, FlowKind, FunctionDefinition, Kind, Query
@@ -46,7 +54,7 @@ class Analyser(Protocol):
         """The output columns; raises an error with a place inside the query's text.
 
         A declared object without a query is asked about when its event time is an expression, or
-        when it has rules.
+        when it has rules; a sink, when it has transforms.
         """
         ...
 
@@ -86,18 +94,21 @@ def build_plan(
     target: str = "",
     functions: Mapping[str, FunctionDefinition] | None = None,
     schemas: Schemas | None = None,
+    connectors: Connectors | None = None,
 ) -> Plan:
     """The steps that make the catalog hold these definitions.
 
     With `drop_missing`, objects that came from the project and are no longer in it are dropped.
     `functions` are the project's Python functions by lower-case name; None leaves them alone.
     Without `schemas`, no definition may leave its columns to the registry, and none is checked.
+    Without `connectors`, none may have one.
     """
-    wanted = {definition.name.lower(): definition for definition in definitions}
-    gone = {
+    given = expanded(catalog, definitions, connectors)
+    wanted = {definition.name.lower(): definition for definition in given.definitions}
+    gone = given.gone | {
         name
         for name, entry in catalog.entries.items()
-        if drop_missing and entry.origin is Origin.PROJECT and name not in wanted
+        if drop_missing and origin_of(catalog, entry) is Origin.PROJECT and name not in wanted
     }
     staying = {n: e.definition for n, e in catalog.entries.items() if n not in gone}
     _check_dependents(catalog, gone, {n for n in staying if n not in wanted})
@@ -111,13 +122,13 @@ def build_plan(
     everything = order({**staying, **wanted}.values(), {})
     check_topics(everything)
     topics = {definition.topic for definition in everything}
-    planner = _Planner(catalog, analyser, facts, origin, topics, schemas)
+    planner = _Planner(catalog, analyser, facts, origin, topics, schemas, connectors)
     for definition in everything:
         planner.place(definition, given=definition.name.lower() in wanted)
     drops = drop_steps(catalog, gone, facts, "no longer in the project", topics)
     registered = () if schemas is None else schema_steps(planner.steps, schemas)
     steps = (*planner.drops, *planner.steps, *drops)
-    return Plan(catalog.revision, steps, target, changes, registered)
+    return Plan(catalog.revision, steps, target, changes, registered, tuple(given.notes))
 
 
 def follow_plan(
@@ -146,8 +157,9 @@ def drop_plan(
     entry = catalog.get(name)
     if entry is None:
         raise MainstemError("UNKNOWN_RELATION", name=name, suggestion="")
-    gone = {entry.name.lower()}
-    waiting = [entry.name]
+    gone = {entry.name.lower(), *(d.name.lower() for d in of_source(catalog, entry.name))}
+    check_drop(catalog, gone)
+    waiting = sorted(gone)
     while cascade and waiting:
         for dependent in catalog.dependents(waiting.pop()):
             if dependent.name.lower() not in gone:
@@ -200,10 +212,12 @@ class _Planner:
         origin: Origin,
         topics: Collection[str],
         schemas: Schemas | None,
+        connectors: Connectors | None = None,
         *,
         follow: bool = False,
     ) -> None:
         self.schemas = schemas
+        self.connectors = connectors
         self.follow = follow
         self.catalog = catalog
         self.topics = topics
@@ -243,7 +257,15 @@ class _Planner:
         return [self.resolved[name.lower()] for name in names]
 
     def _resolve(self, definition: Definition, inputs: Sequence[Definition]) -> Definition:
-        if definition.derived:
+        if definition.target is not None:
+            if self.connectors is not None:
+                self.connectors.check(definition, inputs[0])
+            definition = replace(definition, columns=receipts())
+            if definition.transforms:
+                self.analyser.analyse(definition, inputs)
+        elif definition.source is not None:
+            pass  # its columns are those of the table that it comes from
+        elif definition.derived:
             check_flow(definition, inputs)
             if definition.query is not None and definition.query.python is not None:
                 definition = replace(definition, query=self.analyser.inspect(definition, inputs))
@@ -270,7 +292,9 @@ class _Planner:
     def _columns_now(
         self, old: Definition, definition: Definition, given: bool
     ) -> tuple[Column, ...]:
-        """The columns that an object of the catalog has, or gains from the registry."""
+        """The columns that an object of the catalog has, or gains from registry or source."""
+        if definition.source is not None:
+            return definition.columns
         if definition.derived or not (definition.follows and old.follows):
             return old.columns
         if given:
@@ -282,6 +306,10 @@ class _Planner:
     ) -> None:
         print_ = fingerprint(definition, inputs)
         definition = self._resolve(definition, inputs)
+        if definition.kind is Kind.SOURCE:
+            entry = Entry(definition, print_, generation, origin=self.origin, owns_topic=False)
+            self.steps.append(CreateObject(entry, None, 0))
+            return
         partitions = self.facts.partitions(definition.topic)
         exists = partitions is not None
         self._check_foreign_records(definition)
@@ -305,8 +333,9 @@ class _Planner:
         ]
         if definition.record is not None and beside:
             return any(entry.owns_topic for entry in beside)
-        # an empty topic of a derived object is what an interrupted apply left behind
-        return definition.derived and not self.facts.records(definition.topic)
+        # an empty topic that only we write is what an interrupted apply left behind
+        ours = definition.derived or definition.source is not None
+        return ours and not self.facts.records(definition.topic)
 
     def _compare(
         self, before: Entry, definition: Definition, inputs: Sequence[Definition], given: bool
@@ -371,6 +400,10 @@ class _Planner:
             return True
         if new.derived and _format(old) != _format(new):
             return True  # what was written in the old one could not be read any more
+        if new.target is not None:
+            return self._begins_anew(old, new, inputs)
+        if new.source is not None and new.derived:
+            return _shape(old) != _shape(new) and not _grown(old, new)
         if new.query is None:
             return new.kind is Kind.TABLE and _shape(old) != _shape(new)
         if flow_kind(inputs) is FlowKind.TABLE and new.kind is Kind.STREAM:
@@ -404,6 +437,14 @@ class _Planner:
                 return True
         return False
 
+    def _begins_anew(self, old: Definition, new: Definition, inputs: Sequence[Definition]) -> bool:
+        """True when a sink writes to, or reads from, another place than before."""
+        if [i.topic for i in inputs] != [i.topic for i in self._known_inputs(old)]:
+            return True
+        if old.target == new.target:
+            return False
+        return self.connectors is None or self.connectors.moved(old, new)
+
     def _since(self, before: Entry, new: Definition) -> Mapping[str, Offsets]:
         """The columns that a flow's table has gained, and where its topic ended before that."""
         known = {column.name for column in before.definition.columns}
@@ -425,7 +466,8 @@ class _Planner:
         """
         if definition.record is not None:
             return
-        if definition.derived and self.facts.records(definition.topic):
+        alone = definition.derived or definition.source is not None
+        if alone and self.facts.records(definition.topic):
             raise self._mismatch(definition, "records of another writer", "a topic of its own")
 
     def _check_partitions(self, before: Entry, new: Definition) -> None:
@@ -441,7 +483,7 @@ class _Planner:
     def _replay(self, definition: Definition, inputs: Sequence[Definition]) -> int:
         """Records that are read to build the object up."""
         if definition.query is None:
-            if definition.kind is Kind.STREAM:
+            if definition.kind is not Kind.TABLE:
                 return 0
             return self.facts.records(definition.topic) or 0
         if definition.start != "earliest":

@@ -16,14 +16,17 @@ from mainstem.catalog.plan import (
     SchemaStep,
     Step,
 )
+from mainstem.definitions.connections import connection_of
+from mainstem.definitions.model import Kind
 
 _SIGNS = {"create": "+", "change": "~", "rebuild": "!", "drop": "-"}
 
 
 def explain(plan: Plan) -> str:
     """The plan as text for a terminal; equal plans give equal text."""
+    notes = [f"Note: {note}" for note in plan.notes]
     if not plan.changes:
-        return "No changes."
+        return "\n".join(["No changes.", *notes])
     lines = [f"Plan for {plan.target}:"] if plan.target else ["Plan:"]
     titles = [_title(step.entry) for step in plan.steps]
     titles += [f"function {step.function.name}" for step in plan.functions]
@@ -32,7 +35,8 @@ def explain(plan: Plan) -> str:
         title = f"function {change.function.name}"
         lines.append(f"  {_SIGNS[change.step]} {title:<{width}}  {_function_words(change)}")
     for step in plan.steps:
-        lines.append(f"  {_SIGNS[step.step]} {_title(step.entry):<{width}}  {_words(step)}")
+        words = _source_words(step, plan) if _is_source(step.entry) else _words(step)
+        lines.append(f"  {_SIGNS[step.step]} {_title(step.entry):<{width}}  {words}")
         lines += _query_diff(step)
         for schema in plan.schemas:
             if schema.name == step.entry.name:
@@ -42,7 +46,7 @@ def explain(plan: Plan) -> str:
     broken = [schema.subject for schema in plan.schemas if schema.breaks]
     if broken:
         lines.append(f"It cannot be applied: the schema breaks the rule of {', '.join(broken)}.")
-    return "\n".join(lines)
+    return "\n".join(lines + notes)
 
 
 def _function_words(change: FunctionStep) -> str:
@@ -56,7 +60,25 @@ def _function_words(change: FunctionStep) -> str:
 
 
 def _title(entry: Entry) -> str:
-    return f"{entry.definition.kind} {entry.name}"
+    connection = connection_of(entry.definition)
+    how = "" if connection is None else f" ({connection.connector})"
+    return f"{entry.definition.noun} {entry.name}{how}"
+
+
+def _is_source(entry: Entry) -> bool:
+    return entry.definition.kind is Kind.SOURCE
+
+
+def _source_words(step: Step, plan: Plan) -> str:
+    match step:
+        case CreateObject(entry):
+            theirs = (s.entry.definition for s in plan.steps)
+            tables = sum(d.source == entry.name and d.kind is Kind.TABLE for d in theirs)
+            return f"new; {tables} table{'' if tables == 1 else 's'}"
+        case ChangeInPlace(_, _, why) | Rebuild(_, _, why):
+            return f"{why}; in place"
+        case DropObject(_, why):
+            return f"{why}; with all that came with it"
 
 
 def _words(step: Step) -> str:

@@ -13,8 +13,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from mainstem.definitions.connections import connection_of
 from mainstem.definitions.following import noticed
 from mainstem.definitions.model import Definition, Format, FunctionDefinition, SubjectStrategy
+from mainstem.definitions.transforms import Filter
 
 
 def fingerprint(definition: Definition, inputs: Sequence[Definition]) -> str:
@@ -62,6 +64,7 @@ def own_parts(definition: Definition) -> dict[str, Any]:
         "deduplicate": [*(name.lower() for name in definition.deduplicate), definition.within],
         **_format_parts(definition),
         **_function_parts(definition),
+        **_connection_parts(definition),
     }
 
 
@@ -90,6 +93,22 @@ def _function_parts(definition: Definition) -> dict[str, Any]:
     if definition.sink is not None:
         return {"function": _version(definition.sink)}
     return {}
+
+
+def _connection_parts(definition: Definition) -> dict[str, Any]:
+    connection = connection_of(definition)
+    if connection is None:
+        return {}
+    parts: dict[str, Any] = {
+        "connector": connection.connector,
+        "options": sorted(connection.options),
+    }
+    if definition.transforms:
+        parts["transforms"] = [
+            [t.kind, t.canonical] if isinstance(t, Filter) else t.shown
+            for t in definition.transforms
+        ]
+    return parts
 
 
 def _version(function: FunctionDefinition) -> str:

@@ -122,6 +122,8 @@ class Plan:
     """Where it would be applied, in words for people."""
     functions: tuple[FunctionStep, ...] = ()
     schemas: tuple[SchemaStep, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the user should know beside the steps, in sentences."""
 
     @property
     def changes(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, Kind
 from mainstem.errors import MainstemError
 
 
@@ -16,6 +16,8 @@ def check_topics(definitions: Iterable[Definition]) -> None:
     """TOPIC_TAKEN when two have one topic and nothing tells their records apart."""
     owners: dict[str, list[Definition]] = {}
     for definition in definitions:
+        if definition.kind is Kind.SOURCE:
+            continue
         others = owners.setdefault(definition.topic, [])
         for other in others:
             _check_two(definition, other)

@@ -13,6 +13,7 @@ from mainstem import __version__
 from mainstem.cli import (
     asyncapi,
     backfill,
+    connector,
     objects,
     pipeline,
     project,
@@ -22,6 +23,7 @@ from mainstem.cli import (
     sql,
     stack,
     topics,
+    transform,
 )
 from mainstem.cli.command import NoColor, Project, Quiet, Timeout, Url, Verbose, help_text
 from mainstem.cli.context import Options, debugging
@@ -81,12 +83,14 @@ for noun in (
     pipeline,
     objects,
     backfill,
+    connector,
     sql,
     records,
     topics,
     schema,
     asyncapi,
     quarantine,
+    transform,
 ):
     app.add_typer(noun.app)
 

@@ -15,7 +15,7 @@ from mainstem.errors import MainstemError, render_problem
 
 app = typer.Typer()
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A stream or table.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A stream, table, source or sink.")]
 _COLUMNS = (
     "flow",
     "state",
@@ -85,6 +85,11 @@ def show_status(session: Session, document: dict[str, Any]) -> None:
         if schemas := document.get("schemas"):
             place = schemas["registry"]
             session.say(f"registry: {session.url.rstrip('/') if place[0] == '/' else ''}{place}")
+        connect = document.get("connect") or {}
+        carried = [c for c in document.get("connectors") or () if c.get("runs_in") != "gateway"]
+        if carried and connect.get("state") != "ready":
+            problem = f" ({connect['problem']})" if connect.get("problem") else ""
+            session.say(f"connect: {connect.get('state')}{problem}")
     write(form, _COLUMNS, rows, document=document, colour=session.colour)
     if form is not Format.TABLE:
         return
@@ -101,6 +106,12 @@ def show_status(session: Session, document: dict[str, Any]) -> None:
                 f"{flow['flow']}: {count} came too late, the newest for the window from {start} "
                 f"to {end}; see `mainstem sql 'APPLY LATE {flow['flow']}'`"
             )
+    for one in document.get("connectors") or ():
+        held = f", its source holds {one['held_bytes']:,} bytes" if one["held_bytes"] else ""
+        taken = f", {one['records']:,} records" if one.get("records") else ""
+        session.say(f"connector {one['name']}: {one['state']}{held}{taken}")
+        if one["error"]:
+            session.warn(f"{one['name']}: {render_problem(one['error'])}")
     for rule in document.get("rules") or ():
         if rule["records"]:
             session.say(
@@ -133,12 +144,18 @@ def drop(
         bool, typer.Option("--dry-run", help="Only say what would be dropped.")
     ] = False,
 ) -> None:
-    """Drop a stream or table with its data.
+    """Drop a stream, table, source or sink with its data.
 
-    It is refused while others depend on it, unless --cascade is given.
+    It is refused while others depend on it, unless --cascade is given. With a source goes all that
+    came with it.
     """
-    doomed = [name, *dependents(session.client.objects(), name)] if cascade else [name]
-    kind = session.client.object(name)["kind"]
+    found = session.client.object(name)
+    objects = session.client.objects()
+    doomed = [name, *brought(objects, name)]
+    if cascade:
+        readers = (reader for gone in doomed for reader in dependents(objects, gone))
+        doomed = list(dict.fromkeys((*doomed, *readers)))
+    kind = "sink" if found.get("sink") else found["kind"]
     if dry_run:
         session.say(f"would drop {', '.join(doomed)}")
         return
@@ -149,6 +166,11 @@ def drop(
             raise MainstemError("NOT_CONFIRMED")
     session.client.drop(name, cascade=cascade)
     session.say(f"{kind} {', '.join(doomed)} dropped")
+
+
+def brought(objects: list[dict[str, Any]], name: str) -> list[str]:
+    """Names of all objects that came with the source `name`."""
+    return [o["name"] for o in objects if (o.get("source") or "").lower() == name.lower()]
 
 
 def dependents(objects: list[dict[str, Any]], name: str) -> list[str]:
@@ -168,13 +190,13 @@ def dependents(objects: list[dict[str, Any]], name: str) -> list[str]:
 
 @command(app, data=False, examples=("mainstem pause page_visits",))
 def pause(session: Session, name: Name) -> None:
-    """Stop the flow of a derived stream or table; it keeps its place."""
+    """Stop a flow, a sink or a source; it keeps its place."""
     session.client.pause(name)
     session.say(f"{name} paused; `mainstem resume {name}` lets it go on")
 
 
 @command(app, data=False, examples=("mainstem resume page_visits",))
 def resume(session: Session, name: Name) -> None:
-    """Let a paused flow go on where it stopped."""
+    """Let it go on where it stopped."""
     session.client.resume(name)
     session.say(f"{name} resumed")

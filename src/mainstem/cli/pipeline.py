@@ -151,17 +151,19 @@ def confirm_losses(steps: list[str], *, yes: bool) -> None:
         raise MainstemError("NOT_CONFIRMED")
 
 
-def changed_flows(plan: dict[str, Any]) -> dict[str, int]:
-    """Name -> generation of the flows that the plan starts or changes."""
+def changed_flows(plan: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Name -> what tells the status of a flow that the plan starts or changes from earlier ones."""
     return {
-        step["entry"]["definition"]["name"]: step["entry"]["generation"]
+        step["entry"]["definition"]["name"]: {
+            part: step["entry"][part] for part in ("generation", "fingerprint")
+        }
         for step in plan["steps"]
         if step["step"] != "drop" and step["entry"]["definition"].get("query")
     }
 
 
-def wait_for_flows(client: Client, flows: dict[str, int], timeout: float) -> None:
-    """Return when all flows run in their generation; raise when one fails or time is up."""
+def wait_for_flows(client: Client, flows: dict[str, dict[str, Any]], timeout: float) -> None:
+    """Return when all flows run as they are to be; raise when one fails or time is up."""
     from mainstem.client import RemoteError
 
     deadline = time.monotonic() + timeout
@@ -169,9 +171,10 @@ def wait_for_flows(client: Client, flows: dict[str, int], timeout: float) -> Non
     while waiting:
         for status in client.status()["flows"]:
             name = status["flow"]
-            if status.get("generation") != waiting.get(name):
+            wanted = waiting.get(name)
+            if wanted is None or any(status.get(part) != wanted[part] for part in wanted):
                 continue
-            if status["state"] == "failed" and status.get("error"):
+            if status["state"] in ("failed", "retrying") and status.get("error"):
                 raise RemoteError(status["error"])
             if status["state"] in _SETTLED:
                 del waiting[name]

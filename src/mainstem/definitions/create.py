@@ -1,10 +1,11 @@
-"""CREATE STREAM and CREATE TABLE, declared with columns or derived with AS SELECT."""
+"""CREATE statements: STREAM and TABLE, declared or derived with AS SELECT; SOURCE and SINK."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
+from mainstem.definitions.connections import read_sink, read_source
 from mainstem.definitions.cursor import Cursor
 from mainstem.definitions.event_time import TIME_TYPES, read_event_time
 from mainstem.definitions.flow import check_query, table_key
@@ -42,6 +43,10 @@ def read_create(cursor: Cursor) -> Create:
     source = cursor.source
     begin = cursor.take().start
     or_replace = cursor.accept("OR", "REPLACE")
+    for word, read in (("SOURCE", read_source), ("SINK", read_sink)):
+        if cursor.accept(word):
+            if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+            return Create(read(cursor, begin), or_replace, if_not_exists)
     kind = read_kind(cursor)
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name, name_at = cursor.take_path(f"the name of the {kind}")
@@ -112,8 +117,8 @@ def _follows(kind: Kind, options: dict[str, Option]) -> bool:
 
 
 def read_kind(cursor: Cursor) -> Kind:
-    """STREAM or TABLE at the cursor."""
-    for kind in Kind:
+    """STREAM or TABLE at the cursor; others are read before."""
+    for kind in (Kind.STREAM, Kind.TABLE):
         if cursor.accept(kind.upper()):
             return kind
     if cursor.current.upper in _OTHER_OBJECTS:
@@ -121,9 +126,9 @@ def read_kind(cursor: Cursor) -> Kind:
             "SQL_NOT_ALLOWED",
             cursor.current.start,
             what=f"{cursor.current.upper} behind CREATE or DROP",
-            advice="Streams and tables can be made and dropped.",
+            advice="Streams, tables, sources and sinks can be made and dropped.",
         )
-    raise cursor.unexpected("STREAM or TABLE")
+    raise cursor.unexpected("STREAM, TABLE, SOURCE or SINK")
 
 
 def _read_pattern(cursor: Cursor, kind: Kind) -> TopicPattern:

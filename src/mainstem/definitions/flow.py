@@ -64,8 +64,8 @@ def check_query(parsed: Parsed) -> None:
 
 def check_flow(definition: Definition, inputs: Sequence[Definition]) -> None:
     """Refuse a definition whose query cannot run as a flow over these inputs."""
-    if definition.query is None:
-        return
+    if definition.query is None or definition.source is not None or definition.target is not None:
+        return  # a connector's flow takes its input as it is
     if definition.stateful is not None:
         check_stateful(definition, definition.stateful, inputs)
         return

@@ -40,7 +40,7 @@ RESERVED = words(
 )
 """Words that cannot be the name of a stream or a table."""
 
-_SUGGESTED = (RESERVED | {"CHANGES", "CASCADE", "FLOWS"}) - {"FOR"}
+_SUGGESTED = (RESERVED | {"CHANGES", "CASCADE", "FLOWS", "TRANSFORM"}) - {"FOR"}
 
 SYNTAX_WORDS = words(
     """

@@ -10,14 +10,17 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from mainstem.definitions.patterns import TopicPattern, is_pattern, parse_pattern
+from mainstem.definitions.transforms import Transform
 from mainstem.vocabulary import Column, SourceLocation
 
 
 class Kind(StrEnum):
-    """What a definition makes: an append-only stream or a table with a primary key."""
+    """What a definition makes: an append-only stream, a table with a primary key, or a source."""
 
     STREAM = "stream"
     TABLE = "table"
+    SOURCE = "source"
+    """A system outside that streams and tables come from; it has neither columns nor a topic."""
 
 
 class Lane(StrEnum):
@@ -40,6 +43,8 @@ class Format(StrEnum):
     CSV = "csv"
     RAW = "raw"
     """The value is the only column, a text or bytes."""
+    DEBEZIUM = "debezium"
+    """A change of a row as Debezium writes it, with its own schema. Nobody writes that down."""
 
     @property
     def registered(self) -> bool:
@@ -212,6 +217,15 @@ class Query:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A system outside: the connector that talks to it, and what it is told."""
+
+    connector: str
+    options: tuple[tuple[str, str], ...]
+    """As written, in that order; secrets are references."""
+
+
 class OnViolation(StrEnum):
     """What becomes of a record that breaks a rule."""
 
@@ -253,7 +267,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A stream or a table, declared (with columns) or derived (with a query)."""
+    """A stream or a table, declared (with columns) or derived (with a query); or a source."""
 
     name: str
     kind: Kind
@@ -313,6 +327,15 @@ class Definition:
     """The Python function that is called for the rows of the query."""
     sink: FunctionDefinition | None = None
     """The Python function that is called with the rows of each micro-batch."""
+    target: Connection | None = None
+    """Where the rows of the query are written to; the topic has a receipt for each batch."""
+    captures: Connection | None = None
+    """Of a source: where its streams and tables come from."""
+    transforms: tuple[Transform, ...] = ()
+    """What is done to each row between a source or sink and the system outside, in order."""
+    source: str | None = None
+    """The source that this object came with, and goes with. If there is a query, the object is the
+    table of the rows as they are now, by the changes that the query reads."""
     rules: tuple[Rule, ...] = ()
     """Of a declared object: what its records have to keep to."""
     pii: tuple[str, ...] = ()
@@ -332,6 +355,16 @@ class Definition:
         """The Python function that is called for the records of the input, if that is how."""
         how = self.stateful or self.handler
         return self.sink if how is None else how.function
+
+    @property
+    def is_sink(self) -> bool:
+        """True when its rows go elsewhere, and its topic has receipts."""
+        return self.sink is not None or self.target is not None
+
+    @property
+    def noun(self) -> str:
+        """What it is, in a word: stream, table, source or sink."""
+        return "sink" if self.is_sink else self.kind.value
 
     @property
     def derived(self) -> bool:
@@ -385,7 +418,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """CREATE [OR REPLACE] STREAM | TABLE [IF NOT EXISTS] ..."""
+    """CREATE [OR REPLACE] STREAM | TABLE | SOURCE | SINK [IF NOT EXISTS] ..."""
 
     definition: Definition
     or_replace: bool = False
@@ -409,13 +442,20 @@ class InsertValues:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP STREAM | TABLE [IF EXISTS] name [CASCADE]."""
+    """DROP STREAM | TABLE | SOURCE | SINK [IF EXISTS] name [CASCADE]."""
 
     name: str
     location: SourceLocation
     kind: Kind | None = None
     if_exists: bool = False
     cascade: bool = False
+    sink: bool = False
+    """True: a stream that is a sink, and no other."""
+
+    @property
+    def wanted(self) -> str:
+        """What is dropped, in a word."""
+        return "sink" if self.sink else "object" if self.kind is None else self.kind.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,11 +503,14 @@ class Listing(StrEnum):
     FLOWS = "flows"
     FUNCTIONS = "functions"
     BACKFILLS = "backfills"
+    SOURCES = "sources"
+    SINKS = "sinks"
+    CONNECTORS = "connectors"
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW STREAMS | TABLES | TOPICS | FLOWS | FUNCTIONS | BACKFILLS."""
+    """SHOW and one of `Listing`."""
 
     what: Listing
     location: SourceLocation
@@ -476,6 +519,14 @@ class Show:
 @dataclass(frozen=True, slots=True)
 class Describe:
     """DESCRIBE name."""
+
+    name: str
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConnector:
+    """DESCRIBE CONNECTOR 'name'."""
 
     name: str
     location: SourceLocation
@@ -509,6 +560,7 @@ Statement = (
     | StartBackfill
     | Show
     | Describe
+    | DescribeConnector
     | Select
     | Explain
 )

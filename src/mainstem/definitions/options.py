@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,8 @@ _RECORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _NO_DELIMITER = "\"'\\\r\n\0 .-+:"
 """Quotes, ends of lines, and what numbers and times are written with."""
 _DECLARED = {"format", "delimiter", "key", "key_format", "comment", "subject_strategy"}
-_NO_KEY_FORMATS = (Format.CSV,)
+_WRITTEN_FORMATS = tuple(each for each in Format if each is not Format.DEBEZIUM)
+_KEY_FORMATS = tuple(each for each in _WRITTEN_FORMATS if each is not Format.CSV)
 _TOPIC = {"topic", "partitions", "retention"}
 _STREAM = {"record"}
 _TIMES = {"event_time", "watermark", "max_ahead", "max_behind", "idle_timeout"}
@@ -140,10 +142,9 @@ def _field(source: Source, name: str, option: Option) -> dict[str, Any]:
                 raise invalid(source, name, option, "it is not a name for a topic of yours")
             return {"topic": value}
         case "format":
-            return {name: _format(source, name, option, list(Format))}
+            return {name: _format(source, name, option, _WRITTEN_FORMATS)}
         case "key_format":
-            known = [each for each in Format if each not in _NO_KEY_FORMATS]
-            return {name: _format(source, name, option, known)}
+            return {name: _format(source, name, option, _KEY_FORMATS)}
         case "delimiter":
             if len(value) != 1 or not value.isascii() or value.isalnum() or value in _NO_DELIMITER:
                 advice = "Use one character such as ';', '|' or a tab."
@@ -203,7 +204,7 @@ def _check_record(source: Source, options: dict[str, Option], fields: dict[str, 
         raise invalid(source, "record", options["record"], "it is no name of a record", advice)
 
 
-def _format(source: Source, name: str, option: Option, known: list[Format]) -> Format:
+def _format(source: Source, name: str, option: Option, known: Sequence[Format]) -> Format:
     if (value := option.value.lower()) in known:
         return Format(value)
     problem = f"the format does not exist.{did_you_mean(value, known)}"

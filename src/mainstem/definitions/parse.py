@@ -13,10 +13,12 @@ from mainstem.definitions.lexer import NO_FUNCTIONS, Source, T, Token
 from mainstem.definitions.model import (
     ApplyLate,
     Describe,
+    DescribeConnector,
     Drop,
     Explain,
     FunctionDefinition,
     InsertValues,
+    Kind,
     Listing,
     Pause,
     Resume,
@@ -135,12 +137,13 @@ def _insert(cursor: Cursor) -> InsertValues:
 
 def _drop(cursor: Cursor) -> Drop:
     place = cursor.source.location(cursor.take().start)
-    kind = read_kind(cursor)
+    sink = cursor.accept("SINK")
+    kind = Kind.STREAM if sink else Kind.SOURCE if cursor.accept("SOURCE") else read_kind(cursor)
     if_exists = cursor.accept("IF", "EXISTS")
-    name, _ = cursor.take_path(f"the name of a {kind}")
+    name, _ = cursor.take_path(f"the name of a {'sink' if sink else kind}")
     cascade = cursor.accept("CASCADE")
     cursor.finish()
-    return Drop(name, place, kind, if_exists, cascade)
+    return Drop(name, place, kind, if_exists, cascade, sink)
 
 
 def _pause(cursor: Cursor) -> Pause:
@@ -174,8 +177,13 @@ def _backfill(cursor: Cursor) -> StartBackfill:
     return StartBackfill(name, place, since, rate)
 
 
-def _describe(cursor: Cursor) -> Describe:
+def _describe(cursor: Cursor) -> Describe | DescribeConnector:
     place = cursor.source.location(cursor.take().start)
+    if cursor.at("CONNECTOR") and cursor.peek(1).kind is T.STRING:
+        cursor.take()
+        connector = cursor.take_string("the name of a connector in quotes")
+        cursor.finish()
+        return DescribeConnector(connector, place)
     return Describe(_only_name(cursor), place)
 
 

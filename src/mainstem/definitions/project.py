@@ -106,6 +106,6 @@ def _definition(statement: Statement) -> Definition:
     raise MainstemError(
         "SQL_NOT_ALLOWED",
         location=statement.location,
-        what="a statement other than CREATE STREAM or CREATE TABLE",
+        what="a statement other than CREATE",
         advice="Pipeline files hold definitions only; run other statements with `mainstem sql`.",
     )

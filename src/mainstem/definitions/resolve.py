@@ -48,6 +48,7 @@ def order(
             source = known.get(read.lower())
             if source is None:
                 raise unknown_relation(definition.query, read, (d.name for d in known.values()))
+            check_readable(definition.query, source, known.values())
             if read.lower() in wanted:
                 graph.add(name, read.lower())
     try:
@@ -177,6 +178,7 @@ def classify(select: Select, lookup: Callable[[str], Definition | None]) -> Quer
         definition = lookup(name)
         if definition is None:
             raise unknown_relation(query, name, ())
+        check_readable(query, definition, ())
         kinds.add(definition.kind)
     if select.emit_changes:
         _check_push(query)
@@ -190,6 +192,21 @@ def classify(select: Select, lookup: Callable[[str], Definition | None]) -> Quer
             advice="Ask one query over the tables and another over the stream.",
         )
     return "history" if Kind.STREAM in kinds else "pull"
+
+
+def check_readable(query: Query, source: Definition, known: Iterable[Definition]) -> None:
+    """WRONG_KIND when a query reads a source itself; `known` are all objects that there are."""
+    if source.kind is not Kind.SOURCE:
+        return
+    brought = [d.name for d in known if d.source == source.name]
+    raise MainstemError(
+        "WRONG_KIND",
+        location=place_of(query, source.name),
+        name=source.name,
+        actual="source",
+        expected="stream or table",
+        advice=f"Read what comes with it: {', '.join(brought) or f'DESCRIBE {source.name}'}.",
+    )
 
 
 def unknown_relation(query: Query, name: str, known: Iterable[str]) -> MainstemError:

@@ -50,7 +50,7 @@ def read_rule(cursor: Cursor, rules: list[Rule]) -> None:
         cursor.expect("EXPECT")
         if name is None and not cursor.at("("):
             name = cursor.take_name("a name")
-    _add(cursor, rules, name, "check", _condition(cursor))
+    _add(cursor, rules, name, "check", read_condition(cursor))
 
 
 def read_column_rule(cursor: Cursor, rules: list[Rule], column: Token) -> bool:
@@ -61,7 +61,7 @@ def read_column_rule(cursor: Cursor, rules: list[Rule], column: Token) -> bool:
         return False
     name = cursor.take_name("a name") if cursor.accept("CONSTRAINT") else None
     if cursor.accept("CHECK"):
-        _add(cursor, rules, name, f"{column.name}_check", _condition(cursor))
+        _add(cursor, rules, name, f"{column.name}_check", read_condition(cursor))
         return True
     place = cursor.take().start
     cursor.expect("NULL")
@@ -125,7 +125,7 @@ def _action(cursor: Cursor, rule: str) -> OnViolation:
     return action
 
 
-def _condition(cursor: Cursor) -> Query:
+def read_condition(cursor: Cursor, where: str = "a rule") -> Query:
     """What stands in brackets at the cursor, as a query without FROM that knows its place."""
     source = cursor.source
     cursor.expect("(")
@@ -136,7 +136,7 @@ def _condition(cursor: Cursor) -> Query:
     inside = Source(_SELECT + source.text[start : tokens[-1].end], source.file)
     try:
         query, parsed = read_query(inside, inside.statements()[0], definition=True)
-        _check(parsed, query)
+        _check(parsed, query, where)
     except MainstemError as error:
         at = len(_SELECT) if error.location is None else inside.offset(error.location)
         place = source.location(start + max(0, at - len(_SELECT)))
@@ -164,7 +164,7 @@ def _until_closed(cursor: Cursor) -> Sequence[Token]:
     raise cursor.unexpected(")")
 
 
-def _check(parsed: Parsed, query: Query) -> None:
+def _check(parsed: Parsed, query: Query, where: str) -> None:
     tree = parsed.tree
     plain = isinstance(tree, exp.Select) and {p for p, v in tree.args.items() if v} == {
         "expressions"
@@ -180,24 +180,26 @@ def _check(parsed: Parsed, query: Query) -> None:
     }
     for what, found in refused.items():
         if found:
-            advice = "A rule is one condition over the columns of a single record."
-            raise _unsupported(parsed, what, advice)
+            advice = f"{where.capitalize()} is one condition over the columns of a single record."
+            raise _unsupported(parsed, where, what, advice)
     metadata = [name for name in METADATA_COLUMNS if name in query.columns_read]
     if metadata:
-        raise _unsupported(parsed, metadata[0], "Use the record's columns.", metadata[0])
+        raise _unsupported(parsed, where, metadata[0], "Use the record's columns.", metadata[0])
     for token, *after in zip(parsed.tokens, parsed.tokens[1:], parsed.tokens[2:], strict=False):
         # the quarantine looks at records again later, and must come to the same result
         called = token.name.lower()
         empty = [other.text for other in after] == ["(", ")"]
         if token.kind is T.WORD and (called in NOW or (called == "unix_timestamp" and empty)):
-            advice = "A rule must judge a record the same way whenever it is read."
-            raise _unsupported(parsed, token.text, advice, token.text)
+            advice = f"{where.capitalize()} must judge a record the same way whenever it is read."
+            raise _unsupported(parsed, where, token.text, advice, token.text)
 
 
-def _unsupported(parsed: Parsed, what: str, advice: str, word: str = "") -> MainstemError:
+def _unsupported(
+    parsed: Parsed, where: str, what: str, advice: str, word: str = ""
+) -> MainstemError:
     places = [t.start for t in parsed.tokens if word and t.name.lower() == word.lower()]
     at = places[0] if places else parsed.start + len(_SELECT)
-    return parsed.error("NOT_SUPPORTED", at, what=what, where="a rule", advice=advice)
+    return parsed.error("NOT_SUPPORTED", at, what=what, where=where, advice=advice)
 
 
 def _invalid(source: Source, at: int, rule: str, problem: str, advice: str) -> MainstemError:

@@ -36,7 +36,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
     try:
-        settings = load_project(Path(sys.argv[1])).settings
+        project = load_project(Path(sys.argv[1]))
+        settings = project.settings
         endpoints = Endpoints.from_environment()
         bare = () if endpoints.bare_fs_jar is None else (endpoints.bare_fs_jar,)
         setup = EngineSetup(
@@ -44,6 +45,7 @@ def main() -> int:
             connection=Connection.from_settings(settings.kafka, endpoints.bootstrap_servers),
             jars=(*endpoints.spark_jars, *bare),
             state_folder=endpoints.state_folder,
+            project=project.folder,
             class_archive=endpoints.class_archive,
         )
         run_engine(setup, stop)

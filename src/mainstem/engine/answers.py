@@ -42,7 +42,10 @@ from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.rules import check_rows, check_rules
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
+from mainstem.engine.target import explained_target
 from mainstem.engine.times import check_expression
+from mainstem.engine.transform_checks import check_transforms
+from mainstem.engine.transform_trial import tried_transforms
 from mainstem.engine.trial import tried
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
@@ -107,6 +110,8 @@ class Answers:
             case "try":
                 parts = (self._spark, self._connection, self._admin, self._formats)
                 yield from tried(*parts, payload)
+            case "transform":
+                yield tried_transforms(self._spark, payload)
             case "refit":
                 yield refit(self._spark, self._formats, payload)
             case _:
@@ -114,6 +119,11 @@ class Answers:
 
     def _analyse(self, payload: dict[str, Any]) -> tuple[Column, ...]:
         definition = _DEFINITION.validate_python(payload["definition"])
+        if definition.target is not None:
+            [source] = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+            session = self._spark.newSession()
+            check_transforms(session, source.columns, definition.transforms, source.name)
+            return definition.columns
         if definition.query is None:
             columns = definition.columns
         else:
@@ -173,6 +183,8 @@ class Answers:
     def _explain(self, payload: dict[str, Any]) -> dict[str, Any]:
         definition = _DEFINITION.validate_python(payload["definition"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
+        if definition.target is not None:
+            return explained_target(definition, inputs[0])
         rows = self._compile(payload)
         if definition.made_by is not None:
             return explained(definition, definition.made_by)

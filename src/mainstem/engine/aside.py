@@ -1,4 +1,4 @@
-"""Records for which a function failed, as rows that a task writes to the quarantine.
+"""Records for which a function or a target failed, as rows of the quarantine that a task writes.
 
 They go there in the transaction of the task's batch, so each is in the result or in the quarantine.
 """
@@ -21,9 +21,19 @@ Place = tuple[str, int, int]
 
 
 def put_aside(
-    connection: Connection, problems: Mapping[Place, str], *, name: str, flow: str, at: float
+    connection: Connection,
+    problems: Mapping[Place, str],
+    *,
+    name: str,
+    flow: str,
+    at: float,
+    code: str = "FUNCTION_FAILED",
+    stage: str = STAGE,
 ) -> Rows:
-    """The records at these places, whole, with what happened to them; `name` is the function's."""
+    """The records at these places, whole, with what happened to them.
+
+    `name` is the function's, or the sink's.
+    """
     kept = []
     for topic, partition in sorted({place[:2] for place in problems}):
         offsets = [o for t, p, o in problems if (t, p) == (topic, partition)]
@@ -33,10 +43,10 @@ def put_aside(
                 problem = problems.get((topic, partition, record.offset))
                 if problem is None:
                     continue
-                error = MainstemError("FUNCTION_FAILED", name=name, record="", problem=problem)
+                error = MainstemError(code, name=name, record="", problem=problem)
                 out = quarantined(
                     record,
-                    stage=STAGE,
+                    stage=stage,
                     reader=name,
                     code=error.code,
                     cause=error.message,

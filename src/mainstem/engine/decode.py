@@ -26,7 +26,7 @@ from mainstem.engine.keys import CORRUPT_KEY, key_field, key_text, with_keys
 from mainstem.engine.own_records import named_records, own_records
 from mainstem.engine.rules import broken, has, is_dropped, judged, refusal
 from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
-from mainstem.engine.values import CORRUPT, ROW, corrupt_of, row_of, schema_of
+from mainstem.engine.values import CORRUPT, ROW, column_of, corrupt_of, row_of, schema_of
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, METADATA_COLUMNS, Offsets
 
@@ -298,8 +298,14 @@ def read_changes(
 
 def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
     """What records of a table's topic, in Kafka's columns, say of its rows (`read_changes`)."""
+    return _changes(raw, definition, formats.of_records(raw, definition))
+
+
+def _changes(
+    raw: DataFrame, definition: Definition, versions: Versions, more: Sequence[str] = ()
+) -> DataFrame:
+    """The same with `more` of Kafka's columns, each under its name with `_` before it."""
     key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
-    versions = formats.of_records(raw, definition)
     told = definition.keys is not None
     parsed = with_keys(raw, definition, versions).select(
         row_of(definition, versions),
@@ -308,6 +314,7 @@ def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> Data
         "value",
         "partition",
         "offset",
+        *more,
         *([CORRUPT_KEY] if told else ()),
     )
     parsed = parsed.filter(corrupt_of(definition, versions).isNull())
@@ -333,6 +340,7 @@ def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> Data
         F.col("value").isNull().alias("_gone"),
         F.col("partition").alias("_partition"),
         F.col("offset").alias("_offset"),
+        *(F.col(name).alias(f"_{name}") for name in more),
     )
     if definition.rules:
         topic = F.lit(definition.topic).alias("topic")
@@ -340,6 +348,24 @@ def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> Data
         refused = refusal(definition, F.struct(topic, *at))
         changes = changes.filter(F.col("_gone") | refused.isNull())
     return changes.select("*", row_id(definition).alias("_id"))
+
+
+def read_change_stream(spark: SparkSession, definition: Definition, intake: Intake) -> DataFrame:
+    """A table's topic as a stream of what happened to its rows.
+
+    The columns of `read_changes`, and `_topic` and `_timestamp`.
+    """
+    assert intake.formats is not None
+    options = _kafka_options(_where(definition), intake.connection, ())
+    options["startingOffsets"] = _starting(definition, intake.start)
+    if intake.max_records is not None:
+        options["maxOffsetsPerTrigger"] = str(intake.max_records)
+    raw = spark.readStream.format("kafka").options(**options).load()
+    none_bad = F.count(F.lit(None).cast("string")).alias("bad")  # who serves the table tells
+    newest = F.unix_millis(F.max("timestamp")).alias("newest")
+    raw = raw.observe(intake_of(definition), none_bad, newest)
+    versions = intake.formats.of_stream(definition)
+    return _changes(raw, definition, versions, ("topic", "timestamp"))
 
 
 def row_schema(definition: Definition) -> StructType:
@@ -476,7 +502,7 @@ def _parse(
     places = definition.pattern.places if definition.pattern else {}
     columns = []
     for c in definition.columns:
-        made_of = F.col(ROW).getField(c.name)
+        made_of = column_of(definition, versions, c.name)
         if c.name in places:
             made_of = _part(places[c.name])
         elif c.name in in_key:

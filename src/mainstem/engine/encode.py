@@ -21,6 +21,7 @@ from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.engine.formats import Formats
 from mainstem.engine.protobuf_rows import message_values
 from mainstem.engine.rules import verdict
+from mainstem.schemas.codec import not_written
 from mainstem.schemas.csv_rows import COMMA
 from mainstem.schemas.csv_text import QUOTE
 from mainstem.vocabulary import HIDDEN_PREFIX
@@ -76,6 +77,8 @@ def _value(row: SparkColumn, definition: Definition, formats: Formats) -> SparkC
             return F.concat(header, to_avro(row, written.schema))
         case Format.PROTOBUF:
             return _to_protobuf(row, definition, formats)
+        case Format.DEBEZIUM:
+            raise not_written(definition)
 
 
 def _to_protobuf(row: SparkColumn, definition: Definition, formats: Formats) -> SparkColumn:

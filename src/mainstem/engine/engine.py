@@ -49,6 +49,7 @@ class EngineSetup:
     connection: Connection
     jars: tuple[Path, ...]
     state_folder: Path
+    project: Path
     class_archive: Path | None = None
 
     @property
@@ -105,6 +106,7 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
             tables=tables,
             clock=clock,
             formats=formats,
+            project=setup.project,
             ledger=ledger,
             in_background=background,
             make_topic=LogExecutor(admin, catalog, setup.settings.kafka).create_topic,

@@ -38,6 +38,7 @@ from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso
 from mainstem.engine.streamed import patient
 from mainstem.engine.take_over import TakeOver, is_pending
+from mainstem.engine.target import RETRIED
 from mainstem.engine.writer import BatchWriter, TaskMaking
 from mainstem.errors import MainstemError
 from mainstem.log.late import Ledger
@@ -91,13 +92,15 @@ class Flow:
         whole = flow_kind(inputs) is FlowKind.TABLE
         self._streamed = [i for i in inputs if whole or i.kind is Kind.STREAM]
         self._set_aside = 0
+        self._retrying = False
+        """True while the target of a sink fails."""
         self._times = StreamTimes()
         self._taking_over: TakeOver | None = None
         self.handing_over: dict[str, Any] | None = None
         """What the status says while the flow takes over from a backfill."""
         self.group = group_of(entry.name)
         lane = entry.definition.lane.value
-        self.status = FlowStatus(entry.name, entry.generation, lane)
+        self.status = FlowStatus(entry.name, entry.generation, lane, entry.fingerprint)
 
     @property
     def running(self) -> bool:
@@ -244,8 +247,12 @@ class Flow:
         else:
             self._query = self._start_micro_batch(session)
         self._started_at = services.clock.now()
-        self.status.state = FlowState.RUNNING
-        self.status.error = self.handing_over = None
+        self.handing_over = None
+        if self._retrying:  # until a batch has gone through, nothing is known to be better
+            self.status.state = FlowState.RETRYING
+        else:
+            self.status.state = FlowState.RUNNING
+            self.status.error = None
         _LOG.info("flow %s: running, generation %s", self.entry.name, self.entry.generation)
 
     def _start_micro_batch(self, session: SparkSession) -> StreamingQuery:
@@ -386,11 +393,13 @@ class Flow:
         if problem.code == AWAITED:
             self._await(problem, now)
             return
-        self._retry_at = now + self._pause
-        self.status.state = FlowState.FAILED
+        self._retrying = self.entry.definition.target is not None and problem.code in RETRIED
+        self._retry_at = now + max(self._pause, float(problem.params.get("retry_after", 0)))
+        self.status.state = FlowState.RETRYING if self._retrying else FlowState.FAILED
         self.status.error = problem.problem()
         self.status.next_retry = iso(self._retry_at)
-        _LOG.error("flow %s: %s; next try in %.0f s", self.entry.name, problem.message, self._pause)
+        wait = self._retry_at - now
+        _LOG.error("flow %s: %s; next try in %.0f s", self.entry.name, problem.message, wait)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def _await(self, problem: MainstemError, now: float) -> None:
@@ -406,6 +415,10 @@ class Flow:
 
     def _on_progress(self, progress: Progress) -> None:
         status = self.status
+        if self._retrying and self._query is not None:
+            self._retrying = False
+            self._pause = _FIRST_PAUSE_SECONDS
+            status.state, status.error = FlowState.RUNNING, None
         status.batch_id = progress.batch_id
         rested = 0.0 if self._writer is None else self._writer.rested
         status.batch_seconds = round(max(0.0, progress.seconds - rested), 3)

@@ -15,9 +15,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from mainstem.definitions.model import Definition, Format, SubjectStrategy
+from mainstem.engine.known_changes import KnownChanges
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
 from mainstem.schemas.avro_read import NotReadable, Reading, bare_key, reading
+from mainstem.schemas.changes import ChangeReading
 from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.schemas.followed import FollowedColumns
 from mainstem.schemas.given import gathered
@@ -33,6 +35,7 @@ from mainstem.vocabulary import Column
 
 AnyReading = Reading | JsonReading | ProtobufReading
 NEW_ID = "SCHEMA_ID_NEW"
+NEW_CHANGE = "CHANGE_SCHEMA_NEW"
 AWAITED = "COLUMNS_AWAITED"
 _MOST_IDS = 10_000
 """Of one read: more ids than that are no schemas but noise, and met in several rounds."""
@@ -49,6 +52,10 @@ class Versions:
     """Where names count: what values begin with that have the definition's name."""
     others: frozenset[bytes] = frozenset()
     """What values begin with that have another name: they are none of the definition's own."""
+    changes: tuple[ChangeReading, ...] = ()
+    """Of captured changes, which have their schemas in themselves; the last that was met first."""
+    refused_starts: frozenset[bytes] = frozenset()
+    """What values of captured changes begin with that are none."""
     keys: Versions | None = None
     """The same for the keys of the records, where the definition says their format."""
 
@@ -70,11 +77,15 @@ class Formats:
         self._codec = Codec(self._known)
         self._followed = FollowedColumns(registry)
         self._met: dict[str, set[int]] = {}
+        self.changes = KnownChanges()
         self._readings: dict[tuple[int, tuple[Column, ...], bool], Reading] = {}
 
     def of_stream(self, definition: Definition) -> Versions:
         """The versions that a plan over the definition's topics should know."""
         keys = None if definition.keys is None else self.of_stream(definition.keys)
+        if definition.format is Format.DEBEZIUM:
+            readings, refused = self.changes.of_stream(definition)
+            return Versions(changes=readings, refused_starts=refused)
         if not definition.format.registered:
             return Versions(keys=keys)
         met = self._met.setdefault(definition.topic, set())
@@ -107,6 +118,9 @@ class Formats:
         keys = None
         if definition.keys is not None:
             keys = self.of_records(records.select(F.col("key").alias("value")), definition.keys)
+        if definition.format is Format.DEBEZIUM:
+            readings, refused = self.changes.of_records(records, definition)
+            return Versions(changes=readings, refused_starts=refused)
         if not definition.format.registered:
             return Versions(keys=keys)
         return replace(self._versions(definition, _ids_in(records)), keys=keys)
@@ -123,7 +137,11 @@ class Formats:
         """Takes up the id for which a batch failed, and all others among its records.
 
         True when that was why: the flow can start again at once. The next plan asks for them.
+        Captured changes have schemas in place of ids.
         """
+        if error.code == NEW_CHANGE and records is not None:
+            self.changes.meet(str(error.params["topic"]), records)
+            return True
         if error.code != NEW_ID:
             return False
         met = self._met.setdefault(str(error.params["topic"]), set())

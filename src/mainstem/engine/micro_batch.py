@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,8 +17,9 @@ from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.expiry import expiry_of
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.late import late_queries
-from mainstem.definitions.model import Definition, FlowKind, Kind, Query
+from mainstem.definitions.model import Definition, FlowKind, Format, Kind
 from mainstem.definitions.state import OutputMode, keeps_state, output_mode
+from mainstem.engine import current_rows
 from mainstem.engine.called import Called
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_stream
@@ -39,6 +41,7 @@ from mainstem.engine.small_batch import Sizes
 from mainstem.engine.table_changes import TableChanges
 from mainstem.engine.table_flow import Recomputation
 from mainstem.engine.tables import Tables
+from mainstem.engine.target import TargetFlow
 from mainstem.engine.topics import wildcard_topics
 from mainstem.engine.writer import BatchWriter, Making, Split
 from mainstem.log.admin import Admin
@@ -60,6 +63,8 @@ class Machinery:
     admin: Admin
     clock: Clock
     formats: Formats
+    project: Path
+    """The project's folder, which paths in its definitions are relative to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class _Run:
     rows: DataFrame
     split: Split
     making: Making | None = None
-    calling: KeyedFlow | HandlerFlow | None = None
+    calling: KeyedFlow | HandlerFlow | TargetFlow | None = None
     mode: OutputMode = "append"
     bounded: bool = False
     """True when a batch makes rows of its own records alone, not of what earlier ones left."""
@@ -91,6 +96,10 @@ def start_micro_batch(
 ) -> tuple[StreamingQuery, BatchWriter]:
     """Starts the entry's flow, written exactly once to its topic."""
     definition = entry.definition
+    for source in inputs:
+        if source.format is Format.DEBEZIUM:
+            parts = (machinery.connection, machinery.admin)
+            machinery.formats.changes.look(source.topic, *parts)
     run = _run(session, entry, inputs, machinery, checkpoint)
     topics = wildcard_topics(entry.name, inputs, machinery.admin)
     writer = BatchWriter(
@@ -151,8 +160,17 @@ def _run(
     definition, connection = entry.definition, machinery.connection
     query = definition.query
     assert query is not None
+    mentioned = mentioned_metadata(query.columns_read)
     limit = machinery.settings.max_records_per_batch
     tables, checkpoints, formats = machinery.tables, machinery.checkpoints, machinery.formats
+    if definition.target is not None:
+        given = (connection, formats, machinery.admin, machinery.clock, machinery.project)
+        sink = TargetFlow(entry, definition.target, inputs[0], *given)
+        rows = sink.read(session, definition.start, limit)
+        return _Run(rows, Split.BY_INPUT, calling=sink)
+    if definition.source is not None:
+        rows = _stream_of(session, definition, inputs, machinery, current_rows.METADATA)
+        return _Run(rows, Split.BY_INPUT, current_rows.CurrentRows(entry, tables, formats))
     match flow_kind(inputs):
         case FlowKind.STREAM:
             if definition.stateful is not None:
@@ -176,11 +194,11 @@ def _run(
                 rows = handler.read(session, definition.start, limit)
                 return _Run(rows, Split.BY_STATE, calling=handler)
             if definition.sink is not None:
-                rows = _stream_of(session, definition, query, inputs, machinery)
+                rows = _stream_of(session, definition, inputs, machinery, mentioned)
                 return _Run(rows, Split.WHOLE, SinkCalls(entry, definition.sink, formats))
             counts = count_window_of(query)
             if counts is not None:
-                rows = _stream_of(session, definition, query, inputs, machinery)
+                rows = _stream_of(session, definition, inputs, machinery, mentioned)
                 tasks = machinery.settings.shuffle_partitions
                 parts = (entry, counts, inputs[0], checkpoints, checkpoint, tasks, formats)
                 return _Run(rows, Split.BY_STATE, Counting(*parts))
@@ -192,7 +210,7 @@ def _run(
             bounded = split is Split.BY_INPUT or mode == "update"
             return _Run(encode(rows, definition, formats), split, mode=mode, bounded=bounded)
         case FlowKind.ENRICH:
-            rows = _stream_of(session, definition, query, inputs, machinery)
+            rows = _stream_of(session, definition, inputs, machinery, mentioned)
             enrichment = Enrichment(entry, inputs, tables, checkpoints, checkpoint, formats)
             return _Run(rows, enrichment.split(session), enrichment)
         case FlowKind.TABLE:
@@ -220,13 +238,12 @@ def _begin_anew_if_changed(entry: Entry, checkpoints: Checkpoints, folder: str) 
 def _stream_of(
     session: SparkSession,
     definition: Definition,
-    query: Query,
     inputs: Sequence[Definition],
     machinery: Machinery,
+    metadata: Sequence[str],
 ) -> DataFrame:
     """The only stream among the inputs, decoded."""
     [stream] = [source for source in inputs if source.kind is Kind.STREAM]
-    metadata = mentioned_metadata(query.columns_read)
     intake = Intake(
         machinery.connection,
         machinery.formats,

@@ -1,6 +1,7 @@
 """Which records of a topic are a stream's own, when several kinds of records share the topic.
 
 What a value begins with tells it: a schema's id, and in Protobuf a message's place behind that.
+Among captured changes there may be records without a value, which only help to compact a topic.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, Format
 from mainstem.engine.formats import Versions
 
 
@@ -21,6 +22,8 @@ def own_records(records: DataFrame, definition: Definition, versions: Versions) 
 
     With a name, those of other names are left out; and what has no value has no name, either.
     """
+    if definition.format is Format.DEBEZIUM:
+        return records.filter(F.col("value").isNotNull())
     if definition.record is None:
         return records
     return records.filter(F.col("value").isNotNull()).filter(~_begins(versions.others))

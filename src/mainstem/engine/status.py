@@ -18,6 +18,8 @@ class FlowState(StrEnum):
     PAUSED = "paused"
     FAILED = "failed"
     """It stopped with an error and waits for its next try."""
+    RETRYING = "retrying"
+    """A sink whose target does not take its rows: it keeps its place, and tries again."""
     STOPPED = "stopped"
 
 
@@ -28,6 +30,8 @@ class FlowStatus:
     flow: str
     generation: int
     lane: str
+    fingerprint: str = ""
+    """Of the definition that it runs: what is said of another is no word of this one."""
     state: FlowState = FlowState.STARTING
     input_rate: float = 0.0
     process_rate: float = 0.0

@@ -19,7 +19,6 @@ What happens to a batch:
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -41,7 +40,6 @@ from mainstem.engine.tables import Tables
 from mainstem.engine.touched import Moved, narrowed, only_keys, touched_keys
 from mainstem.vocabulary import Offsets
 
-_VISIBLE_SECONDS = 10.0
 _NOTES = "tables"
 _NOTES_KEPT = 2
 _MOST_TOUCHED = 100_000
@@ -86,7 +84,8 @@ class Recomputation:
         """Key and value of the records to write; a value of null deletes."""
         ends = self._checkpoints.batch_end(self._folder, batch_id)
         known = self._known(batch_id)
-        written = self._end_of_result()
+        # what is not seen by then is written again, as it is
+        written = self._tables.settled_end(self._definition)
         self.few = self._are_few(ends, written)
         session = batch.sparkSession
         if self.few:
@@ -195,17 +194,6 @@ class Recomputation:
         different = ~F.col("value").eqNullSafe(F.col("before"))
         single = F.when(F.col("n") > 1, self._complaint()).otherwise(F.col("value"))
         return joined.filter(different | (F.col("n") > 1)).select("key", single.alias("value"))
-
-    def _end_of_result(self) -> dict[int, int]:
-        """Where the result's topic ends; the last batch's records are seen a moment late."""
-        deadline = time.monotonic() + _VISIBLE_SECONDS
-        while True:
-            end = self._tables.ends(self._definition)
-            if end == self._tables.ends(self._definition, committed=False):
-                return dict(end)
-            if time.monotonic() > deadline:
-                return dict(end)  # what is not seen is written again, as it is
-            time.sleep(0.01)
 
     def _complaint(self) -> Column:
         """Two rows with one key: an error, when Spark gets to such a row."""

@@ -58,6 +58,7 @@ _LEAST_TO_MERGE_HERE = 2_000
 _SHARE_TO_MERGE = 0.1
 _MOST_PIECES = 10
 """Each piece of the changes is read by tasks of its own."""
+_VISIBLE_SECONDS = 10.0
 _READERS_SECONDS = 600.0
 """How long a reader that does not say that it is done may read what is of no use to others."""
 _FEW_BYTES = 1024 * 1024
@@ -137,6 +138,15 @@ class Tables:
     def ends(self, definition: Definition, *, committed: bool = True) -> Offsets:
         """Where the table's topic ends now."""
         return self._admin.end_offsets(definition.topic, committed=committed)
+
+    def settled_end(self, definition: Definition) -> dict[int, int]:
+        """Where the topic of a flow's own result ends; its last records are seen a moment late."""
+        deadline = time.monotonic() + _VISIBLE_SECONDS
+        while True:
+            end = self.ends(definition)
+            if end == self.ends(definition, committed=False) or time.monotonic() > deadline:
+                return dict(end)
+            time.sleep(0.01)
 
     def at(self, definition: Definition, end: Offsets, only: Only = ALL_ROWS) -> DataFrame:
         """The table's rows at these offsets.

@@ -19,6 +19,7 @@ from pyspark.sql.types import DataType, StructType
 
 from mainstem.definitions.model import Definition, Format
 from mainstem.engine.attempt import attempt
+from mainstem.engine.change_values import change_column, corrupt_change, parsed_change
 from mainstem.engine.formats import NEW_ID, Versions
 from mainstem.engine.protobuf_rows import READ, message_rows
 from mainstem.engine.spark_errors import complaint
@@ -89,7 +90,16 @@ def row_of(definition: Definition, versions: Versions) -> SparkColumn:
             row = _from_avro(definition, versions)
         case Format.PROTOBUF:
             row = _from_protobuf(columns, versions)
+        case Format.DEBEZIUM:
+            row = parsed_change(definition, versions)
     return row.alias(ROW)
+
+
+def column_of(definition: Definition, versions: Versions, name: str) -> SparkColumn:
+    """A column of the definition, made of `row_of` (and of the value, which stands beside it)."""
+    if definition.format is Format.DEBEZIUM:
+        return change_column(F.col(ROW), definition, versions, name)
+    return F.col(ROW).getField(name)
 
 
 def corrupt_of(definition: Definition, versions: Versions) -> SparkColumn:
@@ -109,6 +119,8 @@ def corrupt_of(definition: Definition, versions: Versions) -> SparkColumn:
             corrupt = _corrupt_if(F.col(ROW).isNull(), definition, versions)
         case Format.PROTOBUF:
             corrupt = _corrupt_if(F.col(ROW).getField(READ).isNull(), definition, versions)
+        case Format.DEBEZIUM:
+            corrupt = corrupt_change(F.col(ROW), definition, versions)
     return corrupt.alias(CORRUPT)
 
 

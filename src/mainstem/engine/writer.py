@@ -11,7 +11,8 @@ What happens to batch n of a flow, and what a crash after each step means:
 4. In the first batch after a start, the task looks for its commit token. A token of this batch
    means that its transaction was committed before the crash: the task writes nothing.
    Tasks that make their records with a Python function that keeps state or has effects
-   (`keyed_task`, `handler_task`) begin with it only behind this step.
+   (`keyed_task`, `handler_task`), or hand them to a target (`target_task`), begin with it only
+   behind this step.
 5. The task writes its records and its token in one transaction. Crash: the transaction is aborted
    by the next writer; readers of committed records never see it. Input that ends before its end,
    because Spark died or cancelled the task, aborts it, too (`whole_input`).
@@ -60,6 +61,7 @@ from mainstem.engine.plain_task import PlainTask
 from mainstem.engine.small_batch import Sizes, Written, write_here
 from mainstem.engine.spark_errors import flow_error, retold, task_failure
 from mainstem.engine.status import offsets_in
+from mainstem.engine.target_task import TargetTask, TargetWork
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
 from mainstem.log.task_writer import TaskWrite, write_task
@@ -127,13 +129,13 @@ class Making(Protocol):
 
 
 class TaskMaking(Protocol):
-    """Has the records of a batch made by the tasks that write them, with a Python function."""
+    """Has the records of a batch made by the tasks that write them: by a function, or a target."""
 
     def divided(self, batch: DataFrame) -> DataFrame:
         """The batch as its tasks take it."""
         ...
 
-    def work(self) -> KeyedWork | HandlerWork:
+    def work(self) -> KeyedWork | HandlerWork | TargetWork:
         """What the tasks of the batch have to do."""
         ...
 
@@ -480,7 +482,7 @@ def _task_function(
     connection: Mapping[str, Any],
     tasks: _Tasks,
     names: Sequence[str] | None,
-    work: KeyedWork | HandlerWork | None,
+    work: KeyedWork | HandlerWork | TargetWork | None,
     judge: Judge | None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What each task runs; holds plain values only, so that it travels to the workers."""
@@ -491,7 +493,7 @@ def _task_function(
         number = context.partitionId() if context is not None else 0
         name = names[number] if names is not None else f"state-{number}"
         task = tasks.named(name)
-        made: KeyedTask | HandlerTask | PlainTask
+        made: KeyedTask | HandlerTask | TargetTask | PlainTask
         made = PlainTask(judge) if work is None else work.task(task, number)
         say = made.note if isinstance(made, PlainTask) else lambda: None
         try:

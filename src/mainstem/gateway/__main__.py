@@ -14,6 +14,7 @@ import uvicorn
 from mainstem.config import load_project
 from mainstem.errors import MainstemError
 from mainstem.gateway.app import create_app
+from mainstem.gateway.connectors import ConnectPlace
 from mainstem.gateway.services import GatewaySetup, Services
 from mainstem.local.endpoints import Endpoints
 from mainstem.log.connection import Connection
@@ -35,6 +36,14 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
+def _connect(endpoints: Endpoints) -> ConnectPlace | None:
+    at = endpoints.connect
+    if at is None:
+        return None
+    password = at.password.get_secret_value()
+    return ConnectPlace(at.url, at.user, password, at.secrets, at.local)
+
+
 def main() -> int:
     """Serve until SIGTERM or SIGINT."""
     logging.basicConfig(
@@ -45,16 +54,20 @@ def main() -> int:
     # the pool's own warnings repeat each second while PostgreSQL is away; ours come once
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it tells of each request
     try:
         if len(sys.argv) != 2:
             raise MainstemError("NOT_A_PROJECT", folder=" ".join(sys.argv[1:]) or "(none given)")
-        settings = load_project(Path(sys.argv[1])).settings
+        project = load_project(Path(sys.argv[1]))
+        settings = project.settings
         endpoints = Endpoints.from_environment()
         setup = GatewaySetup(
             settings=settings,
             connection=Connection.from_settings(settings.kafka, endpoints.bootstrap_servers),
             postgres_url=endpoints.postgres_url.get_secret_value(),
             postgres_reader_url=endpoints.postgres_reader_url.get_secret_value(),
+            project=project.folder,
+            connect=_connect(endpoints),
         )
     except MainstemError as error:
         _LOG.error("%s", error.render())

@@ -16,7 +16,9 @@ from mainstem.gateway.registry_app import RegistryApp
 from mainstem.gateway.routes import (
     asyncapi,
     backfills,
+    connectors,
     health,
+    hooks,
     objects,
     page,
     plan,
@@ -27,6 +29,7 @@ from mainstem.gateway.routes import (
     subscribe,
     tables,
     topics,
+    transforms,
     trials,
 )
 from mainstem.gateway.services import Services
@@ -61,8 +64,8 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     problems.install(app)
     app.router.routes.insert(0, tables.LOOKUP)
     for part in (
-        sql, subscribe, objects, asyncapi, backfills, plan, streams, topics, trials, quarantine,
-        status,
+        sql, subscribe, objects, asyncapi, backfills, connectors, hooks, plan, streams, topics,
+        trials, quarantine, transforms, status,
         health, page,
     ):  # fmt: skip
         app.include_router(part.router)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from mainstem.catalog.apply import Executor, apply_plan
 from mainstem.catalog.build import Analyser, LogFacts, build_plan, drop_plan, follow_plan
+from mainstem.catalog.connectors import Connectors
 from mainstem.catalog.entry import Catalog, CatalogRecord, Entry, Origin
 from mainstem.catalog.explain import explain
 from mainstem.catalog.plan import Plan
@@ -37,6 +38,7 @@ class Changes:
         analyser: Analyser,
         facts: LogFacts,
         schemas: Schemas,
+        connectors: Connectors,
         target: str,
     ) -> None:
         self._store = store
@@ -44,6 +46,7 @@ class Changes:
         self._analyser = analyser
         self._facts = facts
         self._schemas = schemas
+        self._connectors = connectors
         self._target = target
 
     def plan(self, files: Iterable[tuple[str, str]]) -> Plan:
@@ -74,7 +77,7 @@ class Changes:
         return plan
 
     def create(self, statement: Create) -> Done:
-        """CREATE STREAM or CREATE TABLE."""
+        """CREATE STREAM, TABLE, SOURCE or SINK."""
         definition = statement.definition
         existing = self._store.catalog().get(definition.name)
         if existing is not None and not statement.or_replace:
@@ -89,35 +92,39 @@ class Changes:
         plan = self._build([definition], Origin.STATEMENT, drop_missing=False)
         apply_plan(plan, self._executor, self._schemas)
         if not plan.steps:
-            return Done(f"{definition.kind} {definition.name} is unchanged", plan)
+            return Done(f"{definition.noun} {definition.name} is unchanged", plan)
         verb = "created" if existing is None else "replaced"
-        return Done(f"{definition.kind} {definition.name} {verb}", plan)
+        return Done(f"{definition.noun} {definition.name} {verb}", plan)
 
     def drop(self, statement: Drop) -> Done:
-        """DROP STREAM or DROP TABLE."""
+        """DROP STREAM, TABLE, SOURCE or SINK."""
         catalog = self._store.catalog()
         entry = catalog.get(statement.name)
         if entry is None:
             if statement.if_exists:
-                return Done(f"there is no {statement.kind or 'object'} {statement.name}")
+                return Done(f"there is no {statement.wanted} {statement.name}")
             raise unknown(catalog, statement.name).at(statement.location)
-        kind = entry.definition.kind
-        if statement.kind not in (None, kind):
+        definition = entry.definition
+        wrong = statement.kind not in (None, definition.kind)
+        if wrong or (statement.sink and not definition.is_sink):
             raise MainstemError(
                 "WRONG_KIND",
                 location=statement.location,
                 name=entry.name,
-                actual=kind.value,
-                expected=(statement.kind or kind).value,
-                advice=f"Use DROP {kind.upper()} {entry.name}.",
+                actual=definition.noun,
+                expected=statement.wanted,
+                advice=f"Use DROP {definition.noun.upper()} {entry.name}.",
             )
-        plan = drop_plan(
-            catalog,
-            entry.name,
-            facts=self._facts,
-            cascade=statement.cascade,
-            target=self._target,
-        )
+        try:
+            plan = drop_plan(
+                catalog,
+                entry.name,
+                facts=self._facts,
+                cascade=statement.cascade,
+                target=self._target,
+            )
+        except MainstemError as error:
+            raise error.at(statement.location) from None
         apply_plan(plan, self._executor)
         names = ", ".join(step.entry.name for step in plan.steps)
         return Done(f"dropped {names}", plan)
@@ -128,7 +135,7 @@ class Changes:
         entry = catalog.get(name)
         if entry is None:
             raise unknown(catalog, name)
-        if not entry.definition.derived:
+        if not entry.definition.derived and entry.definition.kind is not Kind.SOURCE:
             raise MainstemError("NO_FLOW", name=entry.name)
         word = "paused" if paused else "resumed"
         if entry.paused is paused:
@@ -150,7 +157,7 @@ class Changes:
         for definition in definitions:
             if definition.kind is Kind.TABLE:
                 _check_served(definition)
-        return build_plan(
+        plan = build_plan(
             self._store.catalog(),
             definitions,
             analyser=self._analyser,
@@ -160,7 +167,13 @@ class Changes:
             target=self._target,
             functions=functions,
             schemas=self._schemas,
+            connectors=self._connectors,
         )
+        for step in plan.steps:
+            brought = step.entry.definition
+            if brought.source is not None and brought.kind is Kind.TABLE:
+                _check_served(brought)
+        return plan
 
 
 def plan_text(plan: Plan) -> str:
@@ -182,4 +195,4 @@ def _check_served(definition: Definition) -> None:
 
 
 def _title(entry: Entry) -> str:
-    return f"{entry.definition.kind} {entry.name}"
+    return f"{entry.definition.noun} {entry.name}"

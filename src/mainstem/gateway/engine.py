@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mainstem.definitions.model import Definition, InsertValues, Query
+from mainstem.definitions.transforms import Transform
 from mainstem.errors import MainstemError
 from mainstem.log.quarantine import Quarantined
 from mainstem.log.requests import Caller
@@ -18,6 +19,7 @@ from mainstem.vocabulary import Column
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
+_TRANSFORMS: TypeAdapter[tuple[Transform, ...]] = TypeAdapter(tuple[Transform, ...])
 _ANALYSE_SECONDS = 60.0
 _ROWS_SECONDS = 60.0
 _REFIT_SECONDS = 60.0
@@ -152,6 +154,17 @@ class Engine:
         """Would the last records of its topic fit a definition? In the same way."""
         payload = {"definition": _dump(definition), "last": last}
         yield from self._caller.stream("try", payload, _TRY_SECONDS)
+
+    def try_transforms(
+        self, definition: Definition, transforms: Sequence[Transform], records: Sequence[str]
+    ) -> dict[str, Any]:
+        """What becomes of records: JSON texts with the columns of the definition."""
+        payload = {
+            "definition": _dump(definition),
+            "transforms": _TRANSFORMS.dump_python(tuple(transforms), mode="json"),
+            "records": list(records),
+        }
+        return self._caller.call("transform", payload, _ANALYSE_SECONDS)
 
     def extent(self, query: Query, inputs: Sequence[Definition]) -> list[dict[str, Any]]:
         """How many records of each stream a query over history would read, of how many."""

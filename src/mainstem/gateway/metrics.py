@@ -44,6 +44,7 @@ class Metrics:
         views: Callable[[], Iterable[ViewProgress]],
         held: Callable[[], Mapping[str, int]] = dict,
         rules: Callable[[], Iterable[Mapping[str, Any]]] = tuple,
+        connectors: Callable[[], Iterable[Mapping[str, Any]]] = tuple,
     ) -> None:
         self._registry = CollectorRegistry()
         self._seconds = Histogram(
@@ -60,7 +61,7 @@ class Metrics:
             registry=self._registry,
         )
         self._children: dict[tuple[str, str, int], tuple[Histogram, Counter]] = {}
-        self._registry.register(_Platform(flows, views, held, rules))
+        self._registry.register(_Platform(flows, views, held, rules, connectors))
 
     def request(self, scope: Scope, status: int, seconds: float) -> None:
         """Count one request."""
@@ -94,11 +95,13 @@ class _Platform(Collector):
         views: Callable[[], Iterable[ViewProgress]],
         held: Callable[[], Mapping[str, int]],
         rules: Callable[[], Iterable[Mapping[str, Any]]],
+        connectors: Callable[[], Iterable[Mapping[str, Any]]],
     ) -> None:
         self._flows = flows
         self._views = views
         self._held = held
         self._rules = rules
+        self._connectors = connectors
 
     def collect(self) -> Iterator[Metric]:
         """What the status topic and the views say at this moment."""
@@ -140,6 +143,40 @@ class _Platform(Collector):
                 labels = [rule["object"], rule["name"], rule["on_violation"]]
                 broken.add_metric(labels, float(rule["records"]))
         yield broken
+        yield from _of_connectors(list(self._connectors()))
+
+
+def _of_connectors(connectors: list[Mapping[str, Any]]) -> Iterator[Metric]:
+    up = GaugeMetricFamily(
+        "mainstem_connector_up", "1 while the connector captures", labels=["connector"]
+    )
+    restarts = CounterMetricFamily(
+        "mainstem_connector_restarts", "Restarts after a failure", labels=["connector"]
+    )
+    held = GaugeMetricFamily(
+        "mainstem_connector_held_bytes",
+        "What the source's system keeps because it was not captured yet",
+        labels=["connector"],
+    )
+    taken, aside, lost = (
+        CounterMetricFamily(f"mainstem_source_{name}", text, labels=["source"])
+        for name, text in (
+            ("records", "Records that a source of the gateway has written"),
+            ("quarantined", "What came to it and went to the quarantine"),
+            ("lost", "What came to it and is nowhere"),
+        )
+    )
+    for connector in connectors:
+        label = [connector["name"]]
+        if connector.get("runs_in") == "gateway":
+            taken.add_metric(label, float(connector["records"]))
+            aside.add_metric(label, float(connector["quarantined"]))
+            lost.add_metric(label, float(connector["lost"]))
+        up.add_metric(label, float(connector["state"] in ("running", "starting")))
+        restarts.add_metric(label, float(connector["restarts"]))
+        if connector["held_bytes"] is not None:
+            held.add_metric(label, float(connector["held_bytes"]))
+    yield from (up, restarts, held, taken, aside, lost)
 
 
 def _filled(family: Any, flows: dict[str, dict[str, Any]], field: str) -> Metric:

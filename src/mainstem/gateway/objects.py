@@ -1,11 +1,12 @@
-"""Streams and tables as the interface shows them."""
+"""Streams, tables, sources and sinks as the interface shows them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mainstem.catalog.entry import Entry
-from mainstem.definitions.model import Definition
+from mainstem.definitions.connections import connection_of
+from mainstem.definitions.model import Definition, Kind
 from mainstem.definitions.personal import Personal
 from mainstem.gateway.contracts import Broken, rules_shown
 from mainstem.schemas.known import subject_of
@@ -18,9 +19,11 @@ def shown(
     """One object with its flow's status, if it has one, its rules and its personal data."""
     definition = entry.definition
     query, time = definition.query, definition.time
+    connection = connection_of(definition)
     return {
         "name": entry.name,
         "kind": definition.kind.value,
+        "sink": definition.is_sink,
         "function": None if definition.made_by is None else definition.made_by.flavour.value,
         "topic": definition.topic,
         "wildcard": definition.pattern is not None,
@@ -35,7 +38,7 @@ def shown(
             for c in definition.columns
         ],
         "rules": rules_shown(definition, broken),
-        "metadata_columns": [] if definition.kind.value == "table" else list(METADATA_COLUMNS),
+        "metadata_columns": list(METADATA_COLUMNS) if definition.kind is Kind.STREAM else [],
         "generation": entry.generation,
         "paused": entry.paused,
         "origin": entry.origin.value,
@@ -50,6 +53,10 @@ def shown(
         "status": status,
         "inputs": list(query.inputs) if query else [],
         "columns_read": list(query.columns_read) if query else [],
+        "source": definition.source,
+        "connector": None if connection is None else connection.connector,
+        "options": {} if connection is None else dict(connection.options),
+        "transforms": [transform.shown for transform in definition.transforms],
         "sql": definition.text,
         "file": definition.location.file,
         "line": definition.location.line,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mainstem.catalog.entry import Catalog
-from mainstem.definitions.model import Query
+from mainstem.definitions.model import Definition, Query
 from mainstem.errors import MainstemError
 from mainstem.gateway.engine import Engine, Refitted
 from mainstem.gateway.quarantine import Quarantine
@@ -162,16 +162,15 @@ class Replay:
         if change.value is not None:
             entries = [_with_value(entry, change.value) for entry in entries]
         as_it_is = {e.id: Refitted(e.id, e.origin.key, e.origin.value, None) for e in entries}
-        by_reader: dict[str, list[Quarantined]] = {}
+        by_reader: dict[tuple[str, str], list[Quarantined]] = {}
         for entry in entries:
-            by_reader.setdefault(entry.reader, []).append(entry)
+            by_reader.setdefault((entry.reader, entry.origin.topic), []).append(entry)
         fitted: dict[int, Refitted] = {}
-        for reader, group in by_reader.items():
-            known = self._catalog().get(reader)
-            if change.query is None and (force or known is None):
+        for (reader, topic), group in by_reader.items():
+            definition = decoded_by(self._catalog(), reader, topic)
+            if change.query is None and (force or definition is None):
                 fitted |= {entry.id: as_it_is[entry.id] for entry in group}
                 continue
-            definition = None if known is None else known.definition
             fitted |= {r.id: r for r in self._engine.refit(group, definition, change.query)}
         return fitted
 
@@ -231,6 +230,17 @@ class Replay:
             "next": part.next,
             "until": part.until,
         }
+
+
+def decoded_by(catalog: Catalog, reader: str, topic: str) -> Definition | None:
+    """What says how records of a topic look: the one that refused some, or what that one reads."""
+    known = catalog.get(reader)
+    if known is None:
+        return None
+    query = known.definition.query
+    inputs = [catalog.get(name) for name in query.inputs] if query is not None else []
+    own = (entry.definition for entry in (known, *inputs) if entry is not None)
+    return next((each for each in own if each.reads(topic)), known.definition)
 
 
 def _held(

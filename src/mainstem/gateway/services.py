@@ -9,21 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from starlette.requests import Request
 
 from mainstem.catalog.entry import Catalog
 from mainstem.config import Settings
+from mainstem.connect.captures import capture_of
+from mainstem.connect.listening.running import Log
+from mainstem.connect.planned import PlannedConnectors
+from mainstem.connect.secrets import Secrets
+from mainstem.connect.targets.target import check_target
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
+from mainstem.gateway.connectors import Connectors, ConnectPlace, LogTopics, keeper_of
 from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
+from mainstem.gateway.listeners import Listeners
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.quarantine import Quarantine
 from mainstem.gateway.quarantine_follower import QuarantineFollower
@@ -63,6 +72,10 @@ class GatewaySetup:
     connection: Connection
     postgres_url: str
     postgres_reader_url: str
+    project: Path = Path()
+    """Folder of the project, which secrets in files are relative to."""
+    connect: ConnectPlace | None = None
+    """None: there is no Kafka Connect."""
 
 
 class _Part(Protocol):
@@ -127,6 +140,13 @@ class Services:
             lambda name: self.catalog().get(name),
             self.codec,
         )
+        secrets = Secrets(setup.project, os.environ)
+        keeper = None
+        if setup.connect is not None:
+            topics = LogTopics(self.admin, replicas)
+            keeper = keeper_of(settings.name, self.catalog, setup.connect, topics, secrets)
+        listeners = Listeners(self.catalog, Log(setup.connection, self.writer), secrets)
+        self.connectors = Connectors(self.catalog, keeper, listeners)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
@@ -135,6 +155,7 @@ class Services:
             self.engine,
             LogFactsReader(self.admin),
             DefinedSchemas(source),
+            PlannedConnectors(secrets, capture_of, check_target, self.connectors.runs),
             target=f"{settings.name} ({setup.connection.servers})",
         )
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
@@ -143,6 +164,7 @@ class Services:
             self.materialiser.progress,
             lambda: self.quarantine.status()["objects"],
             lambda: rule_statuses(self),
+            self.connectors.all,
         )
         self.statements = Statements(
             catalog=self.catalog,
@@ -154,6 +176,7 @@ class Services:
             admin=self.admin,
             pull=self.pull,
             statuses=lambda: flow_statuses(self),
+            connectors=self.connectors.all,
             broken=self.broken,
             max_rows=query.max_rows,
             timeout_seconds=query.timeout_seconds,
@@ -184,6 +207,7 @@ class Services:
         if self._starter.is_alive():
             self._starter.join()
         self._schema_follower.close()
+        self.connectors.close()
         self.materialiser.stop()
         for part in (self._quarantined, self._caller, self._statuses, self._store, self.writer):
             part.close()
@@ -216,6 +240,7 @@ class Services:
         self._refresh()
         self.materialiser.start()
         self._schema_follower.start()
+        self.connectors.start()
         _LOG.info("catalog read at revision %d", self.catalog().revision)
 
     def _start(self, part: _Part) -> None:
@@ -230,6 +255,7 @@ class Services:
 
     def _refresh(self) -> None:
         self._catalog = self._store.catalog()
+        self.connectors.listeners.wake()
         self.materialiser.reconcile(self._catalog)
 
     # -- what is known now

@@ -15,11 +15,13 @@ from mainstem.catalog.backfill import BEGINNING
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.catalog.personal import personal
 from mainstem.definitions.bounds import bounds
+from mainstem.definitions.connections import connection_of
 from mainstem.definitions.model import (
     ApplyLate,
     Create,
     Definition,
     Describe,
+    DescribeConnector,
     Drop,
     Explain,
     InsertValues,
@@ -36,6 +38,7 @@ from mainstem.definitions.parse import parse_one
 from mainstem.definitions.resolve import classify
 from mainstem.definitions.to_postgres import to_postgres
 from mainstem.errors import MainstemError
+from mainstem.gateway import connected
 from mainstem.gateway.backfills import SHOWN, Backfills
 from mainstem.gateway.changes import Changes, Done, plan_text, unknown
 from mainstem.gateway.contracts import Broken, rule_lines
@@ -68,6 +71,7 @@ class Statements:
         admin: Admin,
         pull: Pull,
         statuses: Statuses,
+        connectors: Callable[[], Sequence[Mapping[str, Any]]],
         broken: Broken,
         max_rows: int,
         timeout_seconds: float,
@@ -81,6 +85,7 @@ class Statements:
         self._admin = admin
         self._pull = pull
         self._statuses = statuses
+        self._connectors = connectors
         self._broken = broken
         self._max_rows = max_rows
         self._timeout = timeout_seconds
@@ -122,6 +127,11 @@ class Statements:
                 return self._show(what)
             case Describe(name, location):
                 return self._describe(self._entry(name, location))
+            case DescribeConnector(name, location):
+                try:
+                    return _noted(*connected.connector_options(name))
+                except MainstemError as error:
+                    raise error.at(location) from None
             case Explain(target):
                 return self._explain(target, statement)
             case Select():
@@ -171,7 +181,10 @@ class Statements:
 
     def _insert(self, statement: InsertValues) -> dict[str, Any]:
         entry = self._entry(statement.name, statement.location)
-        check_writable(entry)
+        try:
+            check_writable(entry)
+        except MainstemError as error:
+            raise error.at(statement.location) from None
         known = entry.definition
         for name in statement.columns:
             if known.column(name) is None:
@@ -220,6 +233,7 @@ class Statements:
             case Listing.STREAMS | Listing.TABLES:
                 kind = Kind.STREAM if what is Listing.STREAMS else Kind.TABLE
                 tagged = personal(catalog)
+                listed = [e for e in catalog.of_kind(kind) if not e.definition.is_sink]
                 rows = [
                     [
                         e.name,
@@ -228,10 +242,10 @@ class Statements:
                         ", ".join(e.definition.key),
                         ", ".join(tagged.get(e.name.lower(), ())),
                     ]
-                    for e in catalog.of_kind(kind)
+                    for e in listed
                 ]
                 answer = _rows(("name", "topic", "derived", "key", "pii"), rows)
-                wildcards = [e for e in catalog.of_kind(kind) if e.definition.pattern is not None]
+                wildcards = [e for e in listed if e.definition.pattern is not None]
                 if wildcards:
                     notes = (f"{e.name} {self._matched(e.definition)}" for e in wildcards)
                     answer["note"] = "\n".join(notes)
@@ -248,6 +262,12 @@ class Statements:
                 functions = [f for _, f in sorted(catalog.functions.items())]
                 rows = [[f.name, f.flavour.value, f.signature, str(f.location)] for f in functions]
                 return _rows(("name", "flavour", "signature", "file"), rows)
+            case Listing.SOURCES:
+                return _rows(*connected.sources(catalog, self._connectors()))
+            case Listing.SINKS:
+                return _rows(*connected.sinks(catalog, self._statuses()))
+            case Listing.CONNECTORS:
+                return _rows(*connected.connectors())
 
     def _show_flows(self, catalog: Catalog) -> dict[str, Any]:
         statuses = self._statuses()
@@ -267,6 +287,8 @@ class Statements:
 
     def _describe(self, entry: Entry) -> dict[str, Any]:
         definition = entry.definition
+        if connection_of(definition) is not None:
+            return _noted(*connected.described(self._catalog(), entry))
         key = {name.lower() for name in definition.key}
         tagged = personal(self._catalog()).get(entry.name.lower(), {})
         rows = [
@@ -277,6 +299,8 @@ class Statements:
         notes = [] if definition.pattern is None else [self._matched(definition)]
         if definition.record is not None:
             notes.append(f"has the records {definition.record} only")
+        if definition.source is not None:
+            notes.append(f"comes with the source {definition.source}")
         notes += rule_lines(definition, self._broken)
         if notes:
             answer["note"] = "\n".join(notes)
@@ -353,7 +377,8 @@ class Statements:
 
 
 def check_writable(entry: Entry) -> None:
-    """Refuse records for an object that a flow writes, or that has no topic of its own."""
+    """Refuse records for an object that others write, or that has no topic of its own."""
+    connected.check_writable(entry.definition)
     if entry.definition.pattern is not None:
         raise MainstemError(
             "WRONG_KIND",
@@ -443,3 +468,7 @@ def _rows(names: Sequence[str], rows: list[list[Any]]) -> dict[str, Any]:
         "truncated": False,
         "freshness": None,
     }
+
+
+def _noted(table: connected.Table, notes: Sequence[str]) -> dict[str, Any]:
+    return {**_rows(*table), "note": "\n".join(notes)}

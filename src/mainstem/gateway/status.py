@@ -61,6 +61,8 @@ async def status_document(at: Services) -> dict[str, Any]:
         "checks": checks,
         "engine": engine_status(at),
         "flows": list(flow_statuses(at).values()),
+        "connectors": at.connectors.all(),
+        "connect": at.connectors.worker(),
         "views": await _views(at, postgres=checks["postgres"]["ok"]),
         "quarantine": at.quarantine.status(),
         "rules": rule_statuses(at),

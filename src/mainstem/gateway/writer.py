@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
@@ -39,6 +39,12 @@ class Writer:
             except MainstemError:
                 self._drop_transactional()
                 raise
+
+    def send(
+        self, topic: str, records: Iterable[Outgoing], timeout: float = 30.0
+    ) -> dict[int, int]:
+        """Write records one by one, in their order: see `Producer.send`."""
+        return self._producer().send(topic, records, timeout)
 
     def close(self) -> None:
         """Wait for what is on its way and end."""

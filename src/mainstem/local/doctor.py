@@ -11,11 +11,14 @@ import httpx2
 import psutil
 
 from mainstem.config import Project
+from mainstem.connect.client import ConnectClient
+from mainstem.connect.local_worker import wanted_plugins, worker_word
 from mainstem.errors import MainstemError, catalogue
+from mainstem.local.connect import FOLDER, USER, rest_password
 from mainstem.local.disk import free_megabytes, needed_megabytes
 from mainstem.local.given import broker_problem, postgres_address, postgres_problem
 from mainstem.local.jars import cache_folder, missing, offline_folder, repository_url
-from mainstem.local.jars_lock import Jar
+from mainstem.local.jars_lock import PLUGINS, Group, Jar
 from mainstem.local.java import find_java
 from mainstem.local.ports import LOOPBACK, is_free
 from mainstem.local.run_file import RunInfo, running
@@ -46,7 +49,7 @@ def diagnose(project: Project | None) -> list[Check]:
 def _machine(project: Project | None) -> Iterator[Check]:
     yield _python()
     yield _java()
-    yield _jars()
+    yield _jars(project)
     yield _disk(project.folder if project else Path.cwd())
     yield _memory()
 
@@ -70,8 +73,12 @@ def _java() -> Check:
     return Check("java", True, f"{java.version} at {java.home}")
 
 
-def _jars() -> Check:
-    absent = [*missing("broker"), *missing("spark")]
+def _jars(project: Project | None) -> Check:
+    wanted: list[Group] = ["broker", "spark"]
+    plugins = wanted_plugins(project.state_folder / FOLDER) if project else ()
+    if plugins:
+        wanted += ["connect", *(plugin for plugin in PLUGINS if plugin in plugins)]
+    absent = [jar for group in wanted for jar in missing(group)]
     offline = offline_folder()
     if not absent:
         return Check("jars", True, f"all in {offline or cache_folder()}")
@@ -121,6 +128,7 @@ def _stack(project: Project) -> Iterator[Check]:
     if run is not None or cluster:
         yield _broker(project, run)
         yield _postgres(project, run)
+        yield from _connect(project, run)
     if run is not None:
         yield _gateway(run)
         yield _engine(project)
@@ -132,6 +140,7 @@ def _ports(project: Project) -> Iterator[Check]:
         ("broker", settings.kafka.port, LOOPBACK),
         ("postgres", settings.postgres.port, LOOPBACK),
         ("gateway", settings.gateway.port, settings.gateway.host),
+        ("connect", settings.connect.port, LOOPBACK),
     ):
         if port:
             free = is_free(port, host)
@@ -160,6 +169,29 @@ def _postgres(project: Project, run: RunInfo | None) -> Check:
         hint = catalogue()["VIEW_STORE_UNREACHABLE"].hint
         return Check("postgres", False, problem, hint)
     return Check("postgres", True, f"listens at {host}:{port}")
+
+
+def _connect(project: Project, run: RunInfo | None) -> Iterator[Check]:
+    """Kafka Connect: the cluster that is given, or the worker of a stack that needs one."""
+    given, folder = project.settings.connect, project.state_folder / FOLDER
+    if given.url:
+        client = ConnectClient(
+            given.url, given.user, given.password.get_secret_value(), timeout=_TIMEOUT
+        )
+    elif run is not None and run.connect_url and wanted_plugins(folder):
+        word = worker_word(folder)
+        if word.problem is not None:
+            yield Check("connect", False, word.problem, catalogue()["CONNECT_UNREACHABLE"].hint)
+            return
+        client = ConnectClient(run.connect_url, USER, rest_password(folder), timeout=_TIMEOUT)
+    else:
+        return
+    try:
+        yield Check("connect", True, f"version {client.version()} at {client.url}")
+    except MainstemError as error:
+        yield Check("connect", False, error.message, error.hint)
+    finally:
+        client.close()
 
 
 def _gateway(run: RunInfo) -> Check:

@@ -5,12 +5,32 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from mainstem.errors import MainstemError
 
 VARIABLE = "MAINSTEM_ENDPOINTS"
+
+
+class ConnectAddress(BaseModel):
+    """Where Kafka Connect is, whether it runs at this moment or not."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: str
+    user: str
+    password: SecretStr
+    secrets: Path
+    """Folder in which its workers find the passwords of connectors."""
+    local: Path | None = None
+    """Folder of the stack's own worker, by which it is asked for; None: a cluster elsewhere."""
+
+    @property
+    def port(self) -> int:
+        """Port of the stack's own worker."""
+        return urlsplit(self.url).port or 0
 
 
 class Endpoints(BaseModel):
@@ -37,6 +57,8 @@ class Endpoints(BaseModel):
     java_home: Path | None = None
     class_archive: Path | None = None
     """Where Spark's classes are kept, once that has been made."""
+    connect: ConnectAddress | None = None
+    """None: there is no Kafka Connect, and no source can use it."""
 
     @property
     def gateway_url(self) -> str:
@@ -51,6 +73,8 @@ class Endpoints(BaseModel):
         plain = self.model_dump(mode="json")
         plain["postgres_url"] = self.postgres_url.get_secret_value()
         plain["postgres_reader_url"] = self.postgres_reader_url.get_secret_value()
+        if self.connect is not None:
+            plain["connect"]["password"] = self.connect.password.get_secret_value()
         return {VARIABLE: json.dumps(plain)}
 
     @classmethod

@@ -31,9 +31,11 @@ _THREADS = 8
 _TIMEOUT = httpx2.Timeout(30.0, connect=15.0)
 
 
-def jars(group: Group, *, quiet: bool = False) -> list[Path]:
+def jars(
+    group: Group, *, quiet: bool = False, give_up: threading.Event | None = None
+) -> list[Path]:
     """Paths of the group's jars, all present and verified; fetches what is missing."""
-    return provide(locked_jars(group), f"{group} jars", quiet=quiet)
+    return provide(locked_jars(group), f"{group} jars", quiet=quiet, give_up=give_up)
 
 
 class SparkJars(NamedTuple):
@@ -83,8 +85,14 @@ def repository_url() -> str:
     return str(MAVEN_CENTRAL_URL)
 
 
-def provide(wanted: Sequence[Jar], what: str, *, quiet: bool = False) -> list[Path]:
-    """Paths of these jars, in order."""
+def provide(
+    wanted: Sequence[Jar],
+    what: str,
+    *,
+    quiet: bool = False,
+    give_up: threading.Event | None = None,
+) -> list[Path]:
+    """Paths of these jars, in order; CancelledError when `give_up` is set meanwhile."""
     if offline := offline_folder():
         for jar in _damaged(offline, wanted):
             state = "is damaged" if (offline / jar.file_name).exists() else "is missing"
@@ -97,7 +105,7 @@ def provide(wanted: Sequence[Jar], what: str, *, quiet: bool = False) -> list[Pa
         with progress_on(sys.stderr, quiet=quiet) as progress, _one_at_a_time(folder, progress):
             # another process may have fetched them while this one waited
             if todo := _damaged(folder, wanted):
-                _fetch(folder, todo, what, progress)
+                _fetch(folder, todo, what, progress, give_up or threading.Event())
     return [folder / jar.file_name for jar in wanted]
 
 
@@ -119,7 +127,13 @@ def _one_at_a_time(folder: Path, progress: Progress) -> Iterator[None]:
         yield
 
 
-def _fetch(folder: Path, todo: Sequence[Jar], what: str, progress: Progress) -> None:
+def _fetch(
+    folder: Path,
+    todo: Sequence[Jar],
+    what: str,
+    progress: Progress,
+    given_up: threading.Event,
+) -> None:
     for jar in todo:
         path = folder / jar.file_name
         if path.exists():
@@ -128,10 +142,10 @@ def _fetch(folder: Path, todo: Sequence[Jar], what: str, progress: Progress) -> 
     parts = sum(_size(folder / f"{jar.file_name}.part") for jar in todo)
     progress.begin(what, len(todo), sum(jar.size for jar in todo), parts)
     url = repository_url()
-    given_up = threading.Event()
+    failed = threading.Event()
 
     def advance(count: int) -> None:
-        if given_up.is_set():
+        if failed.is_set() or given_up.is_set():
             raise CancelledError
         progress.advance(count)
 
@@ -146,7 +160,7 @@ def _fetch(folder: Path, todo: Sequence[Jar], what: str, progress: Progress) -> 
             for future in running:
                 future.result()
         except BaseException:
-            given_up.set()  # what has come so far is resumed next time
+            failed.set()  # what has come so far is resumed next time
             pool.shutdown(cancel_futures=True)
             raise
     progress.end()

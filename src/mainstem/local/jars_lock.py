@@ -6,9 +6,12 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Literal, get_args
 
-Group = Literal["broker", "spark"]
+Group = Literal["broker", "spark", "connect", "debezium-postgres", "debezium-mysql"]
+Plugin = Literal["debezium-postgres", "debezium-mysql"]
+"""Groups that Kafka Connect loads as plugins."""
+PLUGINS: tuple[Plugin, ...] = get_args(Plugin)
 LOCK_FILE = "jars.lock"
 
 

@@ -47,6 +47,8 @@ class RunInfo(BaseModel):
     postgres: PostgresInfo | None
     """None where PostgreSQL is not the stack's own."""
     started_at: str
+    connect_url: str | None = None
+    """Where the stack's own Connect worker is, while a source needs one; None: not its own."""
 
 
 def running(project: Project) -> RunInfo | None:

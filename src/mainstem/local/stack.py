@@ -5,8 +5,9 @@
         stack.wait()
 
 Two stages: first broker and PostgreSQL, then engine and gateway; the parts of a stage start side
-by side. Addresses go to the children in their environment (see `endpoints`). In the profile
-"cluster", or where the settings name a server, that server is not started but used.
+by side. The Connect worker comes when a source asks for it (`on_demand`). Addresses go to the
+children in their environment (see `endpoints`). In the profile "cluster", or where the settings
+name a server, that server is not started but used.
 """
 
 from __future__ import annotations
@@ -16,20 +17,23 @@ import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import SecretStr
 
 from mainstem.config import Project
 from mainstem.local.broker import Broker
 from mainstem.local.class_archive import Archiving, broker_archive, class_archive, to_be_made
+from mainstem.local.connect import FOLDER, SECRETS, USER, local_worker, rest_password
 from mainstem.local.disk import check_disk, free_megabytes, needed_megabytes
-from mainstem.local.endpoints import Endpoints
+from mainstem.local.endpoints import ConnectAddress, Endpoints
 from mainstem.local.given import broker_problem, postgres_address, postgres_problem
 from mainstem.local.jars import jars, spark_jars
 from mainstem.local.java import find_java, home_for_spark
+from mainstem.local.on_demand import OnDemand
 from mainstem.local.part import Part
 from mainstem.local.ports import LOOPBACK, Ports
 from mainstem.local.postgres import DATABASE, OWNER, READER, Postgres
@@ -39,8 +43,8 @@ from mainstem.local.services import Engine, Gateway
 from mainstem.local.supervise import Event, Listener, Supervised
 from mainstem.log.connection import Connection
 
-PartName = Literal["broker", "postgres", "engine", "gateway"]
-ALL_PARTS: frozenset[PartName] = frozenset(("broker", "postgres", "engine", "gateway"))
+PartName = Literal["broker", "postgres", "engine", "gateway", "connect"]
+ALL_PARTS: frozenset[PartName] = frozenset(get_args(PartName))
 _STAGES: tuple[tuple[PartName, ...], ...] = (("broker", "postgres"), ("engine", "gateway"))
 _DISK_LOOK_EVERY = 10.0
 _LOOK_SECONDS = 1.0
@@ -66,6 +70,7 @@ class Stack:
         self._lock = RunLock(project)
         self._supervised: dict[str, Supervised] = {}
         self._endpoints: Endpoints | None = None
+        self._on_demand: OnDemand | None = None
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
         self._archives: list[Path] = []
@@ -80,11 +85,16 @@ class Stack:
     @property
     def restarts(self) -> dict[str, int]:
         """How often each part has been restarted."""
-        return {name: item.restarts for name, item in self._supervised.items()}
+        return {name: item.restarts for name, item in self._all().items()}
 
     def pid(self, part: PartName) -> int | None:
         """Process id of a part's server, while it runs."""
-        return self._supervised[part].pid
+        found = self._all().get(part)
+        return found.pid if found is not None else None
+
+    def _all(self) -> dict[str, Supervised]:
+        worker = self._on_demand.running if self._on_demand is not None else None
+        return {**self._supervised, **({"connect": worker} if worker is not None else {})}
 
     def __enter__(self) -> Stack:
         self.start()
@@ -137,6 +147,9 @@ class Stack:
         self._stopping.set()
         for stage in reversed(_STAGES):
             self._stop_stage([self._supervised[n] for n in stage if n in self._supervised])
+            if self._on_demand is not None:  # it needs the broker to end in order
+                self._on_demand.close()
+                self._on_demand = None
         self._supervised.clear()
         for thread in self._threads:
             thread.join()
@@ -169,6 +182,7 @@ class Stack:
             parts["postgres"] = postgres
             owner_url, reader_url = postgres.url(OWNER), postgres.url(READER)
         artifacts = spark_jars() if "engine" in self._wanted else None
+        connect = self._connect_address(ports)
         host = settings.gateway.host
         endpoints = self._endpoints = Endpoints(
             bootstrap_servers=servers,
@@ -181,12 +195,32 @@ class Stack:
             bare_fs_jar=artifacts.bare_fs if artifacts else None,
             java_home=home_for_spark(java, folder) if java else None,
             class_archive=class_archive(java, artifacts) if java and artifacts else None,
+            connect=connect,
         )
         if "engine" in self._wanted:
             parts["engine"] = Engine(self.project.folder, self._logs, endpoints)
         if "gateway" in self._wanted:
             parts["gateway"] = Gateway(self.project.folder, self._logs, endpoints)
         return parts
+
+    def _connect_address(self, ports: Ports) -> ConnectAddress | None:
+        settings, folder = self.project.settings.connect, self.project.state_folder / FOLDER
+        if settings.url:
+            return ConnectAddress(
+                url=settings.url,
+                user=settings.user,
+                password=settings.password,
+                secrets=Path(settings.secrets) if settings.secrets else folder / SECRETS,
+            )
+        if "connect" not in self._wanted:
+            return None
+        return ConnectAddress(
+            url=f"http://{LOOPBACK}:{ports.take('connect', settings.port)}",
+            user=USER,
+            password=SecretStr(rest_password(folder)),
+            secrets=folder / SECRETS,
+            local=folder,
+        )
 
     def _wait_for_given(self) -> None:
         settings, given = self.project.settings, _given_by_address(self.project)
@@ -229,6 +263,7 @@ class Stack:
 
     def _run_info(self, parts: dict[PartName, Part]) -> RunInfo:
         endpoints = self.endpoints
+        connect = endpoints.connect
         own = parts.get("postgres")
         return RunInfo(
             pid=os.getpid(),
@@ -244,9 +279,16 @@ class Stack:
             if isinstance(own, Postgres)
             else None,
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            connect_url=connect.url if connect is not None and connect.local else None,
         )
 
     def _in_background(self, keep: int) -> None:
+        connect = self.endpoints.connect
+        if connect is not None and connect.local is not None:
+            servers, port = self.endpoints.bootstrap_servers, connect.port
+            make = partial(local_worker, self.project, servers, port)
+            self._on_demand = OnDemand(connect.local, make, keep, self._listener)
+            self._on_demand.start()
         self._threads = [threading.Thread(target=self._watch_disk, name="watch-disk", daemon=True)]
         archive = self.endpoints.class_archive
         # who has no engine is a test, or will soon have one
@@ -275,4 +317,7 @@ def _given_by_address(project: Project) -> frozenset[PartName]:
         given.add("broker")
     if settings.profile == "cluster" or settings.postgres.url.get_secret_value():
         given.add("postgres")
+    # the options of the log are those of librdkafka, which a Java worker does not understand
+    if settings.profile == "cluster" or settings.connect.url or settings.kafka.options:
+        given.add("connect")
     return frozenset(given)

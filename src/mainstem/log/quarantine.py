@@ -1,9 +1,10 @@
 """The quarantine: records that could not be used, kept whole, with where they came from and why.
 
 Key and value are the original bytes. Everything else is in headers, each a UTF-8 text:
-`topic`, `partition`, `offset`, `timestamp` (of the original record), `stage` (decode, time,
-rule, function or view), `object` (the stream or table that was reading), `code` and `cause`, `at`
-(when it was put here), and `flow` (with the generation) when only that flow leaves it out.
+`topic`, `partition`, `offset`, `timestamp` (of the original record), `stage` (source, decode, time,
+rule, function, target or view), `object` (the stream, table or sink that was reading), `code` and
+`cause`, `at` (when it was put here), and `flow` (with the generation) when only that flow leaves it
+out.
 The original headers are there, too, with `original.` before their names, unless they are so large
 that the record would not fit; the cause says so then.
 

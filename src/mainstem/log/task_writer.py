@@ -78,6 +78,11 @@ class TaskWrite:
         """Key of the task's commit token."""
         return f"{self.flow}|{self.task}"
 
+    def token(self, note: str | None = None) -> bytes:
+        """The commit token: says that this batch is in the log, and what the task notes of it."""
+        said = {"batch": self.batch_id, "epoch": self.epoch}
+        return json.dumps(said if note is None else {**said, "note": note}).encode()
+
 
 Headers = list[tuple[str, str | bytes | None]] | None
 
@@ -279,9 +284,7 @@ class _TaskWriter:
 
     def _produce_token(self, producer: Producer, note: str | None) -> None:
         task = self._task
-        said = {"batch": task.batch_id, "epoch": task.epoch}
-        token = json.dumps(said if note is None else {**said, "note": note}).encode()
-        key = task.token_key.encode()
+        key, token = task.token_key.encode(), task.token(note)
         self._produce_when_possible(producer, task.tokens_topic, token, key, -1, 0, None)
 
 

@@ -48,7 +48,8 @@ def asyncapi(
 
     `personal` names columns with personal data, by object, all in lower case.
     """
-    known = sorted(definitions, key=lambda definition: definition.name.lower())
+    own = (definition for definition in definitions if definition.kind is not Kind.SOURCE)
+    known = sorted(own, key=lambda definition: definition.name.lower())
     topics: dict[str, list[Definition]] = {}
     for definition in known:
         topics.setdefault(definition.topic, []).append(definition)
@@ -143,7 +144,9 @@ def _parameters(pattern: str) -> tuple[str, dict[str, Any]]:
 
 def _summary(definition: Definition) -> str:
     if definition.derived:
-        return f"The {definition.kind} {definition.name}, made by a flow."
+        return f"The {definition.noun} {definition.name}, made by a flow."
+    if definition.source is not None:
+        return f"The {definition.kind} {definition.name}, which comes with {definition.source}."
     return f"The {definition.kind} {definition.name}, written by others."
 
 

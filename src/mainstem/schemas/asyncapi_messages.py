@@ -20,6 +20,7 @@ _CONTENT = {
     Format.AVRO: "application/vnd.apache.avro",
     Format.PROTOBUF: "application/x-protobuf",
     Format.CSV: "text/csv",
+    Format.DEBEZIUM: "application/json",
 }
 _AVRO = "application/vnd.apache.avro+json;version=1.9.0"
 _PROTOBUF = "application/vnd.google.protobuf;version=3"
@@ -78,6 +79,13 @@ def _payload(definition: Definition, schema: Schema | None) -> dict[str, Any] | 
             return {"type": "string", "description": f"One line: {names}"}
         case Format.RAW:
             return {"type": "string", "title": columns[0].name}
+        case Format.DEBEZIUM:
+            return {
+                "type": "object",
+                "description": "A change of a row as Debezium writes it, behind its own schema.",
+                "properties": {"schema": {"type": "object"}, "payload": {"type": "object"}},
+                "required": ["schema", "payload"],
+            }
         case _:
             # others may put in more than the columns, which is passed over
             return columns_schema(columns, closed=definition.derived)

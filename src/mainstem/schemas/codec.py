@@ -17,6 +17,8 @@ from mainstem.schemas import csv_rows, wire
 from mainstem.schemas.avro_json import natural_writer, row_writer
 from mainstem.schemas.avro_model import AvroType, Record
 from mainstem.schemas.avro_read import NotReadable, bare_key, check_bounded, reading, written
+from mainstem.schemas.change_text import change_text
+from mainstem.schemas.changes import NotAChange
 from mainstem.schemas.csv_text import BadLine
 from mainstem.schemas.edge import Fields, RegisteredWriters, Write, object_writer
 from mainstem.schemas.json_values import checker
@@ -67,6 +69,11 @@ class Codec:
                 text = column.type == "string"
                 plain = _decoded(value) if text else base64.b64encode(value).decode()
                 return json.dumps({column.name: plain}).encode()
+            case Format.DEBEZIUM:
+                try:
+                    return change_text(definition, value).encode()
+                except NotAChange as error:
+                    raise NotDecoded(str(error)) from None
 
     def is_own(self, definition: Definition, value: bytes | None) -> bool:
         """True when the value is one of the definition's, by the name that its schema gives it.
@@ -109,6 +116,8 @@ class Codec:
                 return lambda fields: csv_rows.line_of(definition, fields).encode()
             case Format.RAW:
                 return lambda fields: _raw(definition, fields)
+            case Format.DEBEZIUM:
+                raise not_written(definition)
 
     def shown(self, value: bytes) -> str | None:
         """JSON of a value that begins with the id of a schema; None for any other.
@@ -176,6 +185,17 @@ class Codec:
             return known(value)
         except (wire.NotFramed, NotReadable) as error:
             raise NotDecoded(str(error)) from None
+
+
+def not_written(definition: Definition) -> MainstemError:
+    """Nobody but its source writes a stream of captured changes."""
+    return MainstemError(
+        "OBJECT_OF_SOURCE",
+        kind=definition.kind,
+        name=definition.name,
+        source=definition.source,
+        advice="Write to the table there: its changes come by themselves.",
+    )
 
 
 def _reader(id: int, root: AvroType, columns: tuple[Column, ...]) -> Callable[[bytes], str]:

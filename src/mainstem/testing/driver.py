@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.catalog.build import build_plan
+from mainstem.catalog.connectors import Connectors
 from mainstem.catalog.entry import Catalog, Entry, Origin
 from mainstem.catalog.plan import (
     DropObject,
@@ -122,6 +123,8 @@ class Driver:
     producer: Producer | None = None
     """One that several drivers share; None: the driver makes and closes its own."""
     registry: MemoryRegistry = field(default_factory=MemoryRegistry)
+    connectors: Connectors | None = None
+    """What sources and sinks ask; None: the case has none."""
     most_here: int = MOST_ROWS
     """Tables with no more rows are taken for small ones."""
 
@@ -150,6 +153,7 @@ class Driver:
             self.admin,
             self.clock,
             self.formats,
+            self.folder,
         )
 
     def apply(
@@ -174,7 +178,8 @@ class Driver:
             texts.append(("functions/case.py", functions))
             known = load_functions(texts)
         definitions = [
-            replace(d, topic=self.prefix + d.topic) for d in load_definitions(texts, known)
+            replace(d, topic=self.prefix + d.topic if d.topic else "")
+            for d in load_definitions(texts, known)
         ]
         plan = build_plan(
             self.catalog,
@@ -185,6 +190,7 @@ class Driver:
             drop_missing=drop_missing,
             functions=known,
             schemas=DefinedSchemas(self.registry),
+            connectors=self.connectors,
         )
         for change in plan.functions:
             self._keep_function(change)
@@ -439,7 +445,7 @@ class Driver:
         """Removes the case's topics."""
         if "_producer" in self.__dict__ and self.producer is None:
             self._producer.close()
-        kept = [e.definition for e in self.catalog.entries.values() if not _wildcard(e)]
+        kept = [e.definition for e in self.catalog.entries.values() if not _topicless(e)]
         own = {definition.topic for definition in kept}
         own |= {name for d in kept if d.stateful for name in (changelog_of(d), ticks_of(d))}
         self.admin.delete_topics(own | self._topics)
@@ -463,7 +469,7 @@ class Driver:
         return TypeAdapter(Query).validate_python(reply["query"])
 
     def _keep(self, entries: Sequence[Entry]) -> None:
-        self.admin.ensure_topics(self._topic_of(e.definition) for e in entries if not _wildcard(e))
+        self.admin.ensure_topics(self._topic_of(e.definition) for e in entries if not _topicless(e))
         for entry in entries:
             catalog = self.catalog.with_entry(entry)
             self.catalog = replace(catalog, revision=catalog.revision + 1)
@@ -490,7 +496,7 @@ class Driver:
         )
 
     def _drop(self, entry: Entry) -> None:
-        if not _wildcard(entry):
+        if not _topicless(entry):
             self._delete(entry.definition.topic)
         left = {n: e for n, e in self.catalog.entries.items() if n != entry.name.lower()}
         self.catalog = replace(self.catalog, entries=left, revision=self.catalog.revision + 1)
@@ -517,9 +523,9 @@ class Driver:
         return all(covered(self.admin, report) for report in self._reports)
 
 
-def _wildcard(entry: Entry) -> bool:
-    """True for a stream that has no topic of its own."""
-    return entry.definition.pattern is not None
+def _topicless(entry: Entry) -> bool:
+    """True for a source, and for a stream that has no topic of its own."""
+    return entry.definition.pattern is not None or not entry.definition.topic
 
 
 def _dump(definition: Definition) -> Any:

@@ -23,6 +23,7 @@ from mainstem.definitions.rules import told
 from mainstem.definitions.table_conditions import postgres_condition
 from mainstem.errors import MainstemError
 from mainstem.schemas.codec import Codec, NotDecoded
+from mainstem.schemas.postgres_types import postgres_type
 from mainstem.views.rows import (
     key_object,
     literal,
@@ -34,7 +35,6 @@ from mainstem.views.rows import (
     value_object,
 )
 from mainstem.views.store import Connection
-from mainstem.views.types import postgres_type
 from mainstem.vocabulary import Record
 
 DATA_ERRORS = (psycopg.DataError, psycopg.IntegrityError, pg.ProgramLimitExceeded)

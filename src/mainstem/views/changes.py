@@ -19,6 +19,7 @@ import psycopg
 from mainstem.definitions.model import Definition, Kind, Select
 from mainstem.definitions.table_conditions import postgres_condition
 from mainstem.definitions.to_postgres import RECORDS, push_condition
+from mainstem.schemas.postgres_types import spark_type
 from mainstem.views.readers import AsyncConnection, Readers
 from mainstem.views.rows import (
     quoted,
@@ -27,7 +28,6 @@ from mainstem.views.rows import (
     typed_columns,
     value_object,
 )
-from mainstem.views.types import spark_type
 from mainstem.views.values import json_names, json_object
 from mainstem.vocabulary import Column, Record
 

@@ -41,13 +41,13 @@ from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import Reader
 from mainstem.schemas.codec import Codec
+from mainstem.schemas.postgres_types import postgres_type
 from mainstem.views.batch import DATA_ERRORS, Rejected, ViewWriter
 from mainstem.views.observe import Observer, TopicEnds, ViewProgress
 from mainstem.views.quarantine import ViewQuarantine
 from mainstem.views.store import Connection as StoreConnection
 from mainstem.views.store import StoredView, ViewStore, connect, judged_by, reader_role
 from mainstem.views.times import iso_utc
-from mainstem.views.types import postgres_type
 from mainstem.vocabulary import Column, Offsets, Record
 
 _LOG = logging.getLogger(__name__)

@@ -17,11 +17,11 @@ import psycopg
 
 from mainstem.definitions.model import Definition
 from mainstem.errors import MainstemError, did_you_mean
+from mainstem.schemas.postgres_types import postgres_type, spark_type
 from mainstem.views.observe import lag
 from mainstem.views.readers import Readers
 from mainstem.views.rows import literal, quoted, table
 from mainstem.views.times import iso_utc
-from mainstem.views.types import postgres_type, spark_type
 from mainstem.views.values import json_array, json_names, json_object
 from mainstem.vocabulary import Clock, Column, Offsets, SystemClock
 

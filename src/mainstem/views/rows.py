@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mainstem.definitions.model import Definition
-from mainstem.views.types import postgres_type
+from mainstem.schemas.postgres_types import postgres_type
 from mainstem.vocabulary import Column
 
 _TIMES = ("date", "timestamp", "timestamptz")

@@ -19,8 +19,8 @@ from psycopg.conninfo import conninfo_to_dict
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import Definition
 from mainstem.errors import MainstemError
+from mainstem.schemas.postgres_types import postgres_type
 from mainstem.views.rows import literal, names, quoted, table
-from mainstem.views.types import postgres_type
 from mainstem.vocabulary import Column, Offsets
 
 Connection = psycopg.Connection[tuple[Any, ...]]

@@ -38,6 +38,7 @@ def services(driver: Driver, tmp_path: Path) -> Iterator[FlowServices]:
         admin=driver.admin,
         clock=driver.clock,
         formats=driver.formats,
+        project=tmp_path,
         keeper=keeper,
         ledger=Ledger(driver.connection, driver.admin),
         pacer=Pacer(2),

@@ -19,7 +19,7 @@ def step(kind: str, name: str, *, derived: bool = True, generation: int = 1) -> 
     return {
         "step": kind,
         "why": "because",
-        "entry": {"definition": definition, "generation": generation},
+        "entry": {"definition": definition, "generation": generation, "fingerprint": "f"},
     }
 
 
@@ -34,7 +34,8 @@ def plan(*steps: dict[str, Any]) -> dict[str, Any]:
 
 
 def flow(name: str, state: str, generation: int = 1, **more: Any) -> dict[str, Any]:
-    return {"flow": name, "state": state, "generation": generation, **more}
+    known = {"flow": name, "state": state, "generation": generation, "fingerprint": "f"}
+    return {**known, **more}
 
 
 @pytest.fixture(autouse=True)
@@ -168,6 +169,19 @@ def test_a_flow_that_fails_after_apply_is_reported(gateway: Gateway, run: Run) -
     result = run("apply")
     assert result.code == 1
     assert "ENGINE_FAILED: no luck" in result.err
+
+
+def test_what_a_flow_said_before_the_apply_does_not_count(gateway: Gateway, run: Run) -> None:
+    problem = {"title": "SOURCE_CHANGED", "status": 409, "detail": "it has grown", "hint": ""}
+    gateway.answer("POST", "/v1/plan", plan(step("change", "t")))
+    gateway.answer("POST", "/v1/apply", {"applied": 1, "text": "", "revision": 8})
+    gateway.answer(
+        "GET",
+        "/v1/status",
+        {"flows": [flow("t", "failed", fingerprint="old", error=problem)]},
+        {"flows": [flow("t", "running")]},
+    )
+    assert run("apply").code == 0
 
 
 def test_a_flow_that_never_starts(gateway: Gateway, run: Run) -> None:

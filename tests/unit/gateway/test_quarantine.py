@@ -39,6 +39,20 @@ ENTRIES = [
 ]
 
 
+def test_records_that_a_sink_refused_are_held_against_what_it_reads() -> None:
+    texts = (
+        "CREATE STREAM orders (id BIGINT) WITH (topic = 'in')",
+        "CREATE SINK out FROM orders WITH (connector = 'files', folder = '/x')",
+    )
+    made = [cast(Create, parse_one(text)).definition for text in texts]
+    catalog = Catalog({each.name: Entry(each, "f") for each in made}, 1)
+    stream, sink = made
+    assert replay_module.decoded_by(catalog, "out", "in") is stream
+    assert replay_module.decoded_by(catalog, "orders", "in") is stream
+    assert replay_module.decoded_by(catalog, "out", "out") is sink
+    assert replay_module.decoded_by(catalog, "gone", "in") is None
+
+
 class Log:
     """The quarantine in memory: follower, reader and the transaction that settles."""
 

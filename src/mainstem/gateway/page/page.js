@@ -28,7 +28,7 @@ async function getJson(path, options) {
 
 // -- the overview
 
-const TONES = { running: "good", idle: "good", served: "good", starting: "warn", restarting: "warn", paused: "warn", failed: "bad" };
+const TONES = { running: "good", idle: "good", served: "good", starting: "warn", restarting: "warn", paused: "warn", failed: "bad", waiting: "warn", retrying: "warn", removing: "warn" };
 
 function shownSeconds(seconds) {
   if (seconds === null || seconds === undefined) return "–";
@@ -39,13 +39,15 @@ function shownSeconds(seconds) {
 
 const shownNumber = (value) => (value === null || value === undefined ? "–" : number.format(value));
 
-function objectRow(object, view, quarantined) {
-  const status = object.status || {};
+function objectRow(object, view, quarantined, connector) {
+  const status = object.status || connector || {};
   const row = element("tr");
   const problem = status.error || (view && view.error);
-  const state = problem && !object.derived ? "failed" : object.derived ? status.state || "starting" : view ? "served" : "declared";
+  const kind = object.sink ? "sink" : object.kind;
+  const runs = object.derived || object.kind === "source";
+  const state = problem && !runs ? "failed" : runs ? status.state || "starting" : view ? "served" : "declared";
   const lag = object.derived ? status.lag_records : view ? view.lag_records : null;
-  row.append(element("td", object.name, "name"), element("td", object.kind));
+  row.append(element("td", object.name, "name"), element("td", kind));
   const cell = element("td");
   const mark = element("span");
   badge(mark, state, TONES[state]);
@@ -82,19 +84,21 @@ function showHealth(status) {
 
 function showObjects(objects, status) {
   const views = new Map(status.views.map((view) => [view.name, view]));
+  const connectors = new Map(status.connectors.map((connector) => [connector.name, connector]));
   const rows = objects.map((object) =>
-    objectRow(object, views.get(object.name), status.quarantine.objects[object.name]));
+    objectRow(object, views.get(object.name), status.quarantine.objects[object.name], connectors.get(object.name)));
   byId("objects").tBodies[0].replaceChildren(...rows);
   byId("objects").hidden = objects.length === 0;
   byId("no-objects").hidden = objects.length !== 0;
   const select = byId("table");
-  const names = objects.map((object) => object.name);
+  const readable = objects.filter((object) => object.kind !== "source");
+  const names = readable.map((object) => object.name);
   const present = [...select.options].slice(1).map((option) => option.value);
   if (select.options.length && names.join("\n") === present.join("\n")) return;
   const chosen = select.value;
   select.replaceChildren(element("option", "choose …"));
   select.options[0].value = "";
-  for (const object of objects) {
+  for (const object of readable) {
     const option = element("option", `${object.name} (${object.kind})`);
     option.value = object.name;
     select.append(option);

@@ -1,13 +1,15 @@
-"""Streams and tables: what they are, and their flows' switches."""
+"""Streams, tables, sources and sinks: what they are, and their switches."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 
+from mainstem.catalog.connectors import of_source
 from mainstem.catalog.personal import personal
-from mainstem.definitions.model import Drop
+from mainstem.definitions.model import Drop, Kind
 from mainstem.gateway.changes import plan_text, unknown
 from mainstem.gateway.objects import shown
 from mainstem.gateway.services import Services, services
@@ -20,7 +22,7 @@ At = Annotated[Services, Depends(services)]
 
 @router.get("/v1/objects")
 def objects(at: At) -> dict[str, Any]:
-    """All streams and tables, by name."""
+    """All streams, tables, sources and sinks, by name."""
     statuses, catalog = flow_statuses(at), at.catalog()
     tagged, broken = personal(catalog), at.broken
     return {
@@ -34,13 +36,17 @@ def objects(at: At) -> dict[str, Any]:
 
 @router.get("/v1/objects/{name}")
 def one(at: At, name: str) -> dict[str, Any]:
-    """One stream or table, and the topics that its records are in."""
+    """One of them, and the topics that its records are in."""
     catalog = at.catalog()
     entry = catalog.get(name)
     if entry is None:
         raise unknown(catalog, name)
-    pattern = entry.definition.pattern
-    topics = [entry.definition.topic] if pattern is None else at.admin.matching(pattern)
+    if entry.definition.kind is Kind.SOURCE:
+        brought = of_source(catalog, entry.name)
+        topics: Sequence[str] = [d.topic for d in brought if not d.derived]
+    else:
+        pattern = entry.definition.pattern
+        topics = [entry.definition.topic] if pattern is None else at.admin.matching(pattern)
     tagged = personal(catalog).get(entry.name.lower(), {})
     status = flow_statuses(at).get(entry.name)
     return {**shown(entry, status, tagged, at.broken), "topics": topics}
@@ -52,7 +58,10 @@ def drop(
     name: str,
     cascade: Annotated[bool, Query(description="Also all that depend on it.")] = False,
 ) -> dict[str, Any]:
-    """Drop a stream or table, with its flow, its view, and its topic if Mainstem made that."""
+    """Drop it, with its flow, its view, and its topic if Mainstem made that.
+
+    With a source goes all that came with it.
+    """
     request = SourceLocation("<request>", 1, 1)
     done = at.changes.drop(Drop(name, request, cascade=cascade))
     text = plan_text(done.plan) if done.plan is not None else ""
@@ -61,11 +70,11 @@ def drop(
 
 @router.post("/v1/objects/{name}/pause")
 def pause(at: At, name: str) -> dict[str, Any]:
-    """Stop a flow where it is."""
+    """Stop a flow or a source where it is."""
     return {"message": at.changes.pause(name, paused=True).message}
 
 
 @router.post("/v1/objects/{name}/resume")
 def resume(at: At, name: str) -> dict[str, Any]:
-    """Let a paused flow go on."""
+    """Let a paused flow or source go on."""
     return {"message": at.changes.pause(name, paused=False).message}

@@ -30,7 +30,7 @@ async def rows(request: Request) -> Response:
         raise MainstemError(
             "WRONG_KIND",
             name=entry.name,
-            actual="stream",
+            actual=entry.definition.noun,
             expected="table",
             advice="Streams are read with /v1/subscribe or a query.",
         )

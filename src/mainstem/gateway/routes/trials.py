@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, Kind
 from mainstem.definitions.project import load_definitions
 from mainstem.errors import MainstemError
 from mainstem.gateway.events import EventStream, begun
@@ -70,12 +70,13 @@ async def definition_trial(
     """Whether the last records would fit the streams and tables that a file declares.
 
     The same events, with the `name` and `topic` of the definition that they are about. Derived
-    objects and wildcard streams are passed over.
+    objects, wildcard streams and sources are passed over.
     """
     functions = at.catalog().functions
     texts = [(request.file.path, request.file.text)]
     found = await asyncio.to_thread(load_definitions, texts, functions)
-    declared = [d for d in found if not d.derived and d.pattern is None]
+    known = (d for d in found if d.kind is not Kind.SOURCE)
+    declared = [d for d in known if not d.derived and d.pattern is None]
     if not declared:
         problem = f"{request.file.path} declares no stream or table with a topic of its own"
         raise MainstemError("BAD_REQUEST", problem=problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mainstem.errors import MainstemError
-from mainstem.views.types import postgres_type, spark_type
+from mainstem.schemas.postgres_types import postgres_type, spark_type
 
 
 @pytest.mark.parametrize(

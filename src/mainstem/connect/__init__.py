@@ -1,0 +1,1 @@
+"""Connectors: systems outside that streams and tables come from, or are written to."""

@@ -1,0 +1,143 @@
+"""The objects that a source brings: for each captured table its stream of changes, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from mainstem.connect.capture import Captured
+from mainstem.definitions.lexer import Source
+from mainstem.definitions.model import Definition, Format, Kind, Query
+from mainstem.definitions.names import plain_name
+from mainstem.definitions.query import read_query
+from mainstem.errors import MainstemError
+from mainstem.vocabulary import Column
+
+CHANGES = "_changes"
+"""Behind the name of a table: the stream of its changes."""
+_PUBLIC = "public"
+_FOREVER = "forever"
+
+
+def definitions_of(source: Definition, captured: Sequence[Captured]) -> tuple[Definition, ...]:
+    """Stream and table for each captured table, at the place of the source's own statement.
+
+    The stream is Debezium's topic, with one partition: a truncate has no key, and would be in no
+    order with the changes of other partitions. The table is made from the whole of it, so it is
+    kept forever.
+    """
+    assert source.captures is not None
+    if events := [_stream(source, table) for table in captured if table.events is not None]:
+        return tuple(events)
+    options = dict(source.captures.options)
+    prefix = options.get("prefix", f"{source.name}_")
+    made: dict[str, Definition] = {}
+    for table in captured:
+        for definition in _objects(source, table, prefix + _own_name(table.table)):
+            if definition.name.lower() in made:
+                other = made[definition.name.lower()].location
+                raise MainstemError("DUPLICATE_NAME", name=definition.name, other=other)
+            made[definition.name.lower()] = definition
+    return tuple(made.values())
+
+
+def _stream(source: Definition, captured: Captured) -> Definition:
+    """The stream of a source that brings events."""
+    _check_name(captured.table, "stream")
+    how = captured.events
+    assert how is not None
+    return Definition(
+        name=captured.table,
+        kind=Kind.STREAM,
+        topic=captured.topic,
+        location=source.location,
+        text=source.text,
+        columns=captured.columns,
+        key=captured.key,
+        event_time=how.event_time,
+        watermark=how.watermark,
+        partitions=how.partitions,
+        retention=how.retention,
+        source=source.name,
+        comment=f"events of {source.name}",
+    )
+
+
+def tables_of(source: str, topics: Iterable[str]) -> list[str]:
+    """The captured tables, as the source names them, by the topics of their changes."""
+    return sorted(topic.removeprefix(f"{source}.") for topic in topics)
+
+
+def _own_name(table: str) -> str:
+    schema, _, name = table.partition(".")
+    return name if schema == _PUBLIC else f"{schema}_{name}"
+
+
+def _objects(source: Definition, table: Captured, name: str) -> tuple[Definition, Definition]:
+    _check_name(name, "prefix")
+    changes = Definition(
+        name=name + CHANGES,
+        kind=Kind.STREAM,
+        topic=table.topic,
+        location=source.location,
+        text=source.text,
+        columns=_change_columns(table),
+        format=Format.DEBEZIUM,
+        event_time="at",
+        # the clock of another machine is no reason to set a change aside
+        max_ahead=_FOREVER,
+        max_behind=_FOREVER,
+        partitions=1,
+        retention=_FOREVER,
+        source=source.name,
+        comment=f"changes of {table.table}, captured by {source.name}",
+    )
+    rows = Definition(
+        name=name,
+        kind=Kind.TABLE,
+        topic=name,
+        location=source.location,
+        text=source.text,
+        columns=table.columns,
+        key=table.key,
+        follows=True,
+        query=replace(_query(changes.name), location=source.location),
+        source=source.name,
+        comment=f"rows of {table.table}, captured by {source.name}",
+    )
+    return changes, rows
+
+
+def _check_name(name: str, option: str) -> None:
+    if not plain_name(name) or "." in name:
+        what = "a stream or a table"
+        raise MainstemError("INVALID_NAME", name=name, what=what, option=option)
+
+
+def _change_columns(table: Captured) -> tuple[Column, ...]:
+    row = _struct(table.columns)
+    # without REPLICA IDENTITY FULL PostgreSQL tells no more of a row that was
+    before = row if table.whole else _struct([c for c in table.columns if c.name in table.key])
+    return (
+        Column("op", "string"),
+        Column("before", before),
+        Column("after", row),
+        Column("position", "string"),
+        Column("transaction", "string"),
+        Column("at", "timestamp"),
+    )
+
+
+def _struct(columns: Iterable[Column]) -> str:
+    return f"struct<{','.join(f'{_quoted(c.name)}:{c.type}' for c in columns)}>"
+
+
+def _quoted(name: str) -> str:
+    plain = name.isascii() and name.isidentifier()
+    return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+def _query(changes: str) -> Query:
+    text = Source(f"SELECT after.* FROM {changes}")  # noqa: S608 - a plain name
+    query, _ = read_query(text, text.statements()[0], definition=True)
+    return query

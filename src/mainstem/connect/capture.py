@@ -1,0 +1,51 @@
+"""What a source looks like from inside: the tables that it captures, and who can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mainstem.vocabulary import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """How the stream is that a source brings whose records are events, and no changes of rows."""
+
+    event_time: str | None = None
+    """The column that has it; None: the time at which the record was written."""
+    watermark: str | None = None
+    partitions: int | None = None
+    retention: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """One table of a source."""
+
+    table: str
+    """As the source names it: `public.orders`."""
+    topic: str
+    """Where its changes are written to."""
+    columns: tuple[Column, ...]
+    """In the table's order."""
+    key: tuple[str, ...]
+    """Its primary key; a table without one is refused."""
+    whole: bool = False
+    """True when a change tells the whole row that was before it, and not only its key."""
+    events: Events | None = None
+    """Set where no table is captured: then `table` is the name of the stream, `key` its key."""
+
+
+class Capture(Protocol):
+    """Looks into a system that changes are captured from."""
+
+    def look(self, name: str, options: Mapping[str, Any]) -> tuple[Captured, ...]:
+        """The tables that the source of that name captures, with what is needed for it checked.
+
+        Called while a plan is made, in the gateway, from any thread. Options are those of the
+        connector's description, with secrets filled in. Errors have no place: the caller knows it.
+        CONNECTOR_UNREACHABLE means that the system does not answer, and nothing is known of it.
+        """
+        ...

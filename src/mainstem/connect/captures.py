@@ -1,0 +1,19 @@
+"""Who looks into the system behind a source, by connector."""
+
+from __future__ import annotations
+
+from mainstem.connect.capture import Capture
+from mainstem.connect.listening.captures import GeneratorCapture, SyslogCapture, WebhookCapture
+from mainstem.connect.postgres import PostgresCapture
+
+_CAPTURES: dict[str, Capture] = {
+    "generator": GeneratorCapture(),
+    "postgres-cdc": PostgresCapture(),
+    "syslog": SyslogCapture(),
+    "webhook": WebhookCapture(),
+}
+
+
+def capture_of(connector: str) -> Capture:
+    """What looks into the systems of a source connector that captures changes."""
+    return _CAPTURES[connector]

@@ -1,0 +1,1 @@
+"""The descriptions of the connectors, one module for each, whose `SPEC` it is."""

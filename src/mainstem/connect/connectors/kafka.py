@@ -1,0 +1,79 @@
+"""The sink connector `kafka`: rows as records of a topic of another cluster."""
+
+from __future__ import annotations
+
+from mainstem.connect.spec import ConnectorSpec, Field, FieldKind, Role
+
+SPEC = ConnectorSpec(
+    name="kafka",
+    role=Role.SINK,
+    doc="""Writes rows to a topic of another Kafka cluster, as JSON, exactly once.
+
+The rows of each task of a batch are one transaction there, together with a token in the topic
+`_mainstem.commits` of that cluster, by which a batch that comes again is known. Readers with
+`isolation.level=read_committed` see each row once. Of a table each upsert is a record, and each
+delete one without a value; the key is a JSON object of the primary key's columns. A topic that is
+missing is made; that of a table is compacted. The user needs to write to both topics, to make them
+if they are missing, to read `_mainstem.commits`, and the transactional ids that begin with
+`mainstem.`.""",
+    fields=(
+        Field(
+            "servers",
+            FieldKind.TEXT,
+            "The cluster's bootstrap servers.",
+            "kafka-1.example.com:9092,kafka-2.example.com:9092",
+            required=True,
+            place=True,
+        ),
+        Field(
+            "topic",
+            FieldKind.TEXT,
+            "The topic. Default: the name of what is read.",
+            "orders",
+            place=True,
+        ),
+        Field(
+            "key",
+            FieldKind.NAMES,
+            "Of a stream: columns that make the key of the records, as a text for one column and a "
+            "JSON array for several. Without it they have none.",
+            "order_id",
+            place=True,
+        ),
+        Field(
+            "partitions",
+            FieldKind.INTEGER,
+            "How many partitions the topic gets if it is missing.",
+            "6",
+            default="4",
+            least=1,
+            most=10_000,
+        ),
+        Field(
+            "security",
+            FieldKind.TEXT,
+            "How the servers are talked to.",
+            "sasl_ssl",
+            default="plaintext",
+            choices=("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
+        ),
+        Field(
+            "mechanism",
+            FieldKind.TEXT,
+            "How the user logs in, with SASL.",
+            "scram-sha-512",
+            default="plain",
+            choices=("plain", "scram-sha-256", "scram-sha-512"),
+        ),
+        Field("user", FieldKind.TEXT, "Who logs in, with SASL.", "mainstem"),
+        Field(
+            "password", FieldKind.TEXT, "The user's password.", "${env:KAFKA_PASSWORD}", secret=True
+        ),
+        Field(
+            "ca",
+            FieldKind.TEXT,
+            "File with the certificate that the servers' are signed with, with TLS.",
+            "/etc/ssl/kafka-ca.pem",
+        ),
+    ),
+)

@@ -1,0 +1,90 @@
+"""The source connector `postgres-cdc`: what it is for, and its options."""
+
+from __future__ import annotations
+
+from mainstem.connect.spec import ConnectorSpec, Field, FieldKind, Role
+
+SPEC = ConnectorSpec(
+    "postgres-cdc",
+    Role.SOURCE,
+    """
+    Captures the changes of PostgreSQL tables, by logical replication with Debezium.
+
+    Each captured table becomes a TABLE with its rows as they are, and a STREAM with each of its
+    changes: `op` (`c` created, `u` updated, `d` deleted, `t` truncated, `r` read when the source
+    began), the row `before` and `after`, the `position` in PostgreSQL's log, the `transaction`, and
+    the time `at` which it was committed. The database needs `wal_level = logical`, the user
+    REPLICATION, and the tables have to belong to the user; or an administrator makes a
+    publication, and the user only needs to read them.
+    """,
+    (
+        Field(
+            "url",
+            FieldKind.URL,
+            "The database, and who logs in.",
+            "${env:SHOP_URL}",
+            place=True,
+            required=True,
+        ),
+        Field("user", FieldKind.TEXT, "Who logs in, if the URL does not say it.", "replicator"),
+        Field(
+            "password",
+            FieldKind.TEXT,
+            "The password, if the URL does not have it.",
+            "${env:SHOP_PASSWORD}",
+            secret=True,
+        ),
+        Field(
+            "tables",
+            FieldKind.NAMES,
+            "The tables, each with its schema, else that is `public`; `*` stands for any letters.",
+            "public.orders, sales.*",
+            required=True,
+        ),
+        Field(
+            "exclude",
+            FieldKind.NAMES,
+            "Columns that are left out, with schema and table; `*` stands for any letters.",
+            "public.customers.password, *.*.search_text",
+        ),
+        Field(
+            "prefix",
+            FieldKind.TEXT,
+            "What the names of the streams and tables begin with; without it the source's name "
+            "and `_`.",
+            "crm_",
+            place=True,
+        ),
+        Field(
+            "snapshot",
+            FieldKind.TEXT,
+            "`initial`: the rows that are there are read first; `none`: only changes from now on.",
+            "none",
+            default="initial",
+            choices=("initial", "none"),
+        ),
+        Field(
+            "slot",
+            FieldKind.TEXT,
+            "The replication slot, if it is not to be `mainstem_` and the source's name.",
+            "mainstem_shop_test",
+            place=True,
+        ),
+        Field(
+            "publication",
+            FieldKind.TEXT,
+            "A publication that an administrator has made. Without it the source makes its own, "
+            "and removes it in the end.",
+            "for_mainstem",
+            place=True,
+        ),
+        Field(
+            "heartbeat",
+            FieldKind.INTERVAL,
+            "How often the position moves on while the captured tables are quiet, so that "
+            "PostgreSQL need not keep its log for them.",
+            "30 seconds",
+            default="10 seconds",
+        ),
+    ),
+)

@@ -1,0 +1,91 @@
+"""The option `columns`: names and types as in CREATE STREAM, each perhaps with what makes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mainstem.connect.listening.options import invalid
+from mainstem.definitions.cursor import Cursor
+from mainstem.definitions.lexer import Source, T
+from mainstem.definitions.names import check_column_name
+from mainstem.definitions.types import read_type
+from mainstem.errors import MainstemError
+from mainstem.vocabulary import Column
+
+OPTION = "columns"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`name(argument, ...)`."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A column, and what stands behind its AS."""
+
+    column: Column
+    made_by: Call | None = None
+
+
+def read_columns(text: str, *, made: bool = False) -> list[Declared]:
+    """The columns of `id BIGINT, name STRING`; `made`: of `id BIGINT AS sequence(), ...`, too.
+
+    INVALID_OPTION when it is something else.
+    """
+    source = Source(text)
+    try:
+        statements = source.statements()
+        if len(statements) != 1:
+            raise source.syntax("a list of columns was expected", 0)
+        cursor = Cursor(source, statements[0])
+        found: list[Declared] = []
+        while True:
+            found.append(_column(cursor, made=made))
+            if not cursor.accept(","):
+                break
+        if cursor.current.kind is not T.END:
+            raise cursor.unexpected("a comma or the end")
+    except MainstemError as error:
+        example = "'id BIGINT AS sequence()'" if made else "'id BIGINT, name STRING'"
+        raise invalid(OPTION, text, error.message, example) from None
+    names = [declared.column.name.lower() for declared in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise invalid(OPTION, text, f'"{name}" is there twice', "'id BIGINT, name STRING'")
+    return found
+
+
+def _column(cursor: Cursor, *, made: bool) -> Declared:
+    token = cursor.take_name("a column")
+    check_column_name(cursor.source, token.name, token.start)
+    column = Column(token.name, read_type(cursor, token.name))
+    if not (made and cursor.accept("AS")):
+        return Declared(column)
+    name = cursor.take_word("what makes the column").text.lower()
+    cursor.expect("(")
+    arguments: list[str] = []
+    while not cursor.accept(")"):
+        arguments.append(_argument(cursor))
+        if not cursor.accept(","):
+            cursor.expect(")")
+            break
+    return Declared(column, Call(name, tuple(arguments)))
+
+
+def _argument(cursor: Cursor) -> str:
+    sign = "-" if cursor.accept("-") else ""
+    token = cursor.take()
+    match token.kind:
+        case T.NUMBER:
+            return sign + token.text
+        case T.WORD | T.QUOTED if not sign:
+            return token.name
+        case T.STRING if not sign:
+            return token.value
+        case _:
+            cursor.index -= 1
+            raise cursor.unexpected("a number, a word or a text")

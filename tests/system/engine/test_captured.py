@@ -1,0 +1,212 @@
+"""Captured changes, written by hand as Debezium writes them: every type, and the rows they make."""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from mainstem.engine.flow import Flow
+from mainstem.errors import MainstemError
+from mainstem.schemas.changes import UNAVAILABLE
+from mainstem.testing.changes import CapturedTable, given, told
+from mainstem.testing.driver import Driver, Event
+from mainstem.testing.waiting import eventually
+
+pytestmark = pytest.mark.spark
+SECONDS = 120
+
+ID = given("id", "bigint", "int64")
+NOTE = given("note", "string", "string")
+ITEMS = {"type": "string", "optional": True}
+TYPES = [
+    ID,
+    given("yes", "boolean", "boolean"),
+    given("small", "smallint", "int16"),
+    given("number", "int", "int32"),
+    given("real", "float", "float"),
+    given("double", "double", "double"),
+    given("price", "decimal(10,2)", "string", **told("numeric", 10, 2)),
+    given("narrow", "decimal(12,4)", "string", **told("numeric", 6, 1)),
+    given("free", "string", "string", **told("numeric", 131089, 0)),
+    given("money", "decimal(19,2)", "string", **told("money", 2147483647, 0)),
+    given("größe", "string", "string"),
+    given("mood", "string", "string", "io.debezium.data.Enum", parameters={"allowed": "a,b"}),
+    given("doc", "string", "string", "io.debezium.data.Json"),
+    given("day", "date", "int32", "io.debezium.time.Date"),
+    given("clock", "string", "int64", "io.debezium.time.MicroTime"),
+    given("at", "timestamp_ntz", "int64", "io.debezium.time.MicroTimestamp"),
+    given("since", "timestamp", "string", "io.debezium.time.ZonedTimestamp"),
+    given("data", "binary", "bytes"),
+    given("tags", "array<string>", "array", items=ITEMS),
+    given(
+        "days",
+        "array<date>",
+        "array",
+        items={"type": "int32", "optional": True, "name": "io.debezium.time.Date", "version": 1},
+    ),
+    given("shares", "array<decimal(5,1)>", "array", items=ITEMS, **told("_numeric", 5, 1)),
+]
+ROW: dict[str, Any] = {
+    "id": 9_007_199_254_740_993,
+    "yes": True,
+    "small": -32768,
+    "number": 2_147_483_647,
+    "real": 1.5,
+    "double": 0.1,
+    "price": "12345678.90",
+    "narrow": "-0.5",
+    "free": "123456789012345678901234567890123456789012345678.000000000000000000000001",
+    "money": "-1.20",
+    "größe": 'a "b" },"payload":{ ü\n',
+    "mood": "b",
+    "doc": '{"a": [1, 2]}',
+    "day": 20_000,
+    "clock": 45_296_500_000,
+    "at": 1_790_000_000_123_456,
+    "since": "2026-09-21T13:33:20.123456Z",
+    "data": base64.b64encode(b"\x00\xffab").decode(),
+    "tags": ["x", None, ""],
+    "days": [0, None, -1],
+    "shares": ["1.5", "-2"],
+}
+SEEN = {
+    **ROW,
+    "double": Decimal("0.1"),
+    "price": Decimal("12345678.90"),
+    "narrow": Decimal("-0.5"),
+    "money": Decimal("-1.2"),
+    "day": "2024-10-04",
+    "clock": "12:34:56.5",
+    "at": "2026-09-21T14:13:20.123456",
+    "days": ["1970-01-01", None, "1969-12-31"],
+    "shares": [1.5, -2.0],
+}
+
+
+def test_every_type_and_what_is_told_of_a_change(driver: Driver) -> None:
+    table = CapturedTable(driver, TYPES, "id", whole=True)
+    table.apply(f"CREATE STREAM copy WITH (partitions = 1) AS SELECT * FROM {table.changes};")
+    nothing = {"id": 2, "free": "NAN"}
+    large = {
+        "id": 3,
+        "größe": UNAVAILABLE,
+        "tags": [UNAVAILABLE],
+        "clock": 86_400_000_000,
+        "data": base64.b64encode(UNAVAILABLE.encode()).decode(),
+    }
+    table.send(table.change("r", ROW), table.change("c", nothing), table.change("u", large))
+    table.send(table.change("d", before=ROW), Event(table.changes, raw=None, key='{"id":1}'))
+    bad: list[dict[str, Any]] = [
+        {"id": 4, "price": "NaN"},
+        {"id": 5, "day": 2_147_483_647},
+        {"id": 6, "since": "infinity"},
+    ]
+    table.send(*(table.change("c", row) for row in bad), Event(table.changes, raw=b'{"schema":1}'))
+    driver.run()
+
+    def full(**row: Any) -> dict[str, Any]:
+        return {**dict.fromkeys(SEEN), **row}
+
+    wanted = [full(id=2, free="NaN"), full(id=3, clock="24:00:00")]
+    assert sorted(driver.rows(table.name), key=lambda row: row["id"]) == wanted
+    copied = driver.rows("copy")
+    assert [change["op"] for change in copied] == ["r", "c", "u", "d"]
+    assert (copied[0]["after"], copied[3]["before"]) == (SEEN, SEEN)
+    assert (copied[0]["before"], copied[3]["after"]) == (None, None)
+    assert {k: copied[0][k] for k in ("position", "transaction", "at")} == {
+        "position": "5/A1",
+        "transaction": "701",
+        "at": "2026-09-21T14:13:21.000000Z",
+    }
+    assert len(driver.quarantine()) == len(bad) + 1
+
+
+def test_without_spark_a_change_reads_the_same(driver: Driver) -> None:
+    table = CapturedTable(driver, TYPES, "id", whole=True)
+    table.apply()
+    table.send(table.change("u", ROW, {"id": 1}))
+    [change] = driver.rows(table.changes)
+    assert change["after"] == SEEN
+    assert change["before"] == {**dict.fromkeys(SEEN), "id": 1}
+    assert change["at"] == "2026-09-21T14:13:21.000000Z"
+    assert (change["op"], change["position"], change["transaction"]) == ("u", "5/A1", "701")
+
+
+def test_rows_are_the_last_change_of_each_key(driver: Driver) -> None:
+    """Random changes in random micro-batches, truncates among them: the rows are the source's."""
+    dice = random.Random(7)
+    driver.pieces = dice
+    table = CapturedTable(
+        driver, [given("a", "int", "int32"), given("b", "string", "string"), NOTE], "a", "b"
+    )
+    table.apply()
+    rows: dict[tuple[int, str], dict[str, Any]] = {}
+    for _ in range(3):
+        sent = []
+        for number in range(60):
+            place = (dice.randrange(6), dice.choice("xy"))
+            key = {"a": place[0], "b": place[1]}
+            if number in (20, 23):
+                rows.clear()
+                sent.append(table.change("t"))
+            elif place in rows and dice.random() < 0.4:
+                rows.pop(place)
+                sent.append(table.change("d", before=key))
+            else:
+                op = "u" if place in rows else "c"
+                rows[place] = {**key, "note": str(number)}
+                sent.append(table.change(op, rows[place]))
+        table.send(*sent)
+        driver.run()
+        found = {(row["a"], row["b"]): row for row in driver.rows(table.name)}
+        assert found == rows
+
+
+def test_a_truncate_in_a_running_flow(driver: Driver, live: Callable[..., Flow]) -> None:
+    table = CapturedTable(driver, [ID, NOTE], "id")
+    table.apply()
+    flow = live(table.name)
+    flow.start()
+
+    def until(*wanted: int) -> None:
+        def there() -> bool:
+            flow.tick()
+            return {row["id"] for row in driver.rows(table.name)} == set(wanted)
+
+        eventually(there, SECONDS, what=f"{wanted}: {flow.status}")
+
+    table.send(*(table.change("c", {"id": i}) for i in (1, 2)))
+    until(1, 2)
+    table.send(table.change("c", {"id": 3}))
+    until(1, 2, 3)
+    table.send(table.change("c", {"id": 4}), table.change("t"), table.change("c", {"id": 2}))
+    until(2)
+    table.send(table.change("c", {"id": 5}))
+    until(2, 5)
+    assert flow.status.restarts == 0
+
+
+def test_a_column_more_waits_for_the_catalog(driver: Driver) -> None:
+    table = CapturedTable(driver, [ID, NOTE], "id")
+    table.apply()
+    table.send(table.change("c", {"id": 1, "note": "a"}))
+    driver.run()
+    old = list(table.columns)
+    table.columns.append(given("more", "decimal(4,1)", "string", **told("numeric", 4, 1)))
+    table.send(table.change("c", {"id": 2, "more": "7.5"}))
+    with pytest.raises(MainstemError) as caught:
+        driver.run()
+    assert caught.value.code == "SOURCE_CHANGED"
+    assert '"more"' in caught.value.message
+    assert [row["id"] for row in driver.rows(table.name)] == [1]
+    table.apply()
+    table.send(table.change("u", {"id": 1, "note": "b"}, columns=old))
+    driver.run()
+    rows = {row["id"]: row for row in driver.rows(table.name)}
+    assert rows[2] == {"id": 2, "note": None, "more": 7.5}
+    assert (rows[1]["note"], rows[1]["more"]) == ("b", None)

@@ -1,0 +1,85 @@
+"""The streams and tables that a source brings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mainstem.connect.brought import definitions_of, tables_of
+from mainstem.connect.capture import Captured
+from mainstem.definitions.flow import check_flow
+from mainstem.definitions.model import Connection, Definition, Format, Kind
+from mainstem.errors import MainstemError
+from mainstem.vocabulary import Column, SourceLocation
+
+PLACE = SourceLocation("shop.sql", 3, 1)
+ORDERS = Captured(
+    "public.orders",
+    "shop.public.orders",
+    (Column("id", "bigint"), Column("line no", "int"), Column("price", "decimal(10,2)")),
+    ("id", "line no"),
+)
+
+
+def source(**options: str) -> Definition:
+    captures = Connection("postgres-cdc", tuple(options.items()))
+    return Definition("shop", Kind.SOURCE, "", PLACE, "CREATE SOURCE ...", captures=captures)
+
+
+def test_a_stream_of_changes_and_a_table_of_rows() -> None:
+    changes, rows = definitions_of(source(), [ORDERS])
+    assert (changes.name, changes.kind, changes.topic) == (
+        "shop_orders_changes", Kind.STREAM, "shop.public.orders",
+    )  # fmt: skip
+    assert (changes.format, changes.partitions, changes.retention) == (
+        Format.DEBEZIUM, 1, "forever",
+    )  # fmt: skip
+    assert {c.name: c.type for c in changes.columns} == {
+        "op": "string",
+        "before": "struct<id:bigint,`line no`:int>",
+        "after": "struct<id:bigint,`line no`:int,price:decimal(10,2)>",
+        "position": "string",
+        "transaction": "string",
+        "at": "timestamp",
+    }
+    assert (rows.name, rows.kind, rows.topic) == ("shop_orders", Kind.TABLE, "shop_orders")
+    assert (rows.key, rows.columns) == (("id", "line no"), ORDERS.columns)
+    assert rows.query is not None
+    assert (rows.query.inputs, rows.query.location) == (("shop_orders_changes",), PLACE)
+    assert {changes.source, rows.source} == {"shop"}
+    check_flow(rows, [changes])
+
+
+def test_the_whole_row_before_where_the_source_tells_it() -> None:
+    whole = Captured(ORDERS.table, ORDERS.topic, ORDERS.columns, ORDERS.key, whole=True)
+    changes, _ = definitions_of(source(), [whole])
+    types = {c.name: c.type for c in changes.columns}
+    assert types["before"] == types["after"]
+
+
+def named(table: str) -> Captured:
+    return Captured(table, f"shop.{table}", ORDERS.columns, ORDERS.key)
+
+
+def test_names() -> None:
+    made = definitions_of(source(), [named("public.items"), named("sales.items")])
+    assert [d.name for d in made if d.derived] == ["shop_items", "shop_sales_items"]
+    made = definitions_of(source(prefix="crm_"), [named("public.items")])
+    assert [d.name for d in made] == ["crm_items_changes", "crm_items"]
+    assert tables_of("shop", ["shop.sales.items", "shop.public.items"]) == [
+        "public.items", "sales.items",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "tables", "code"),
+    [
+        ({}, ["public.a", "public.a_changes"], "DUPLICATE_NAME"),
+        ({"prefix": "_x"}, ["public.a"], "INVALID_NAME"),
+    ],
+)
+def test_refusals(options: dict[str, Any], tables: list[str], code: str) -> None:
+    with pytest.raises(MainstemError) as caught:
+        definitions_of(source(**options), [named(table) for table in tables])
+    assert caught.value.code == code

@@ -1,0 +1,142 @@
+"""Connectors of sources: what the catalog wants of them, and what the interface tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from starlette.testclient import TestClient
+from tests.unit.connect.test_keeper import NAME, ORDERS, Bench
+from tests.unit.gateway.test_app import Stub
+
+from mainstem.catalog.entry import Catalog, Entry
+from mainstem.connect.brought import definitions_of
+from mainstem.connect.capture import Captured
+from mainstem.definitions.model import Create
+from mainstem.definitions.parse import parse_one
+from mainstem.gateway.app import create_app
+from mainstem.gateway.connectors import Connectors, wanted_sources
+from mainstem.gateway.listeners import Listeners
+from mainstem.gateway.metrics import Metrics
+from mainstem.gateway.services import Services
+from mainstem.vocabulary import Column
+
+SOURCE = (
+    "CREATE SOURCE Orders WITH (connector = 'postgres-cdc', url = '${env:U}', tables = 'public.*')"
+)
+
+
+def catalog() -> Catalog:
+    statement = parse_one(SOURCE)
+    assert isinstance(statement, Create)
+    columns = (Column("id", "bigint"),)
+    tables = [
+        Captured(f"public.{t}", f"Orders.public.{t}", columns, ("id",)) for t in ("tea", "milk")
+    ]
+    brought = definitions_of(statement.definition, tables)
+    entries = [Entry(statement.definition, "f", generation=7, paused=True)]
+    entries += [Entry(definition, "f") for definition in brought]
+    return Catalog({entry.name.lower(): entry for entry in entries}, 3)
+
+
+def nobody() -> Listeners:
+    """No source runs in the gateway itself."""
+    return Listeners(catalog, cast(Any, None), cast(Any, None))
+
+
+def test_sources_of_the_catalog() -> None:
+    [(key, wanted)] = wanted_sources(catalog()).items()
+    assert (key, wanted.name, wanted.identity, wanted.paused) == ("orders", "Orders", 7, True)
+    assert wanted.connector == "postgres-cdc"
+    assert wanted.options == {"url": "${env:U}", "tables": "public.*"}
+    assert wanted.tables == ("public.milk", "public.tea")
+    assert wanted.topics == ("Orders.public.milk", "Orders.public.tea")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+@pytest.fixture
+def client(bench: Bench) -> Iterator[TestClient]:
+    connectors = Connectors(catalog, bench.keeper, nobody())
+    stub = cast(Any, Stub())
+    stub.connectors = connectors
+    stub.metrics = Metrics(dict, tuple, connectors=connectors.all)
+    app = create_app(cast(Services, stub))
+    with TestClient(app, base_url="http://127.0.0.1") as made:
+        yield made
+
+
+def state(client: TestClient) -> str:
+    [one] = client.get("/v1/connectors").json()["connectors"]
+    return str(one["state"])
+
+
+def test_states(client: TestClient, bench: Bench) -> None:
+    assert client.get("/v1/connectors").json() == {
+        "worker": {"state": "off", "url": "http://connect.example:8083", "problem": None},
+        "connectors": [],
+    }
+    bench.wanted = {"orders": ORDERS}
+    bench.look()
+    assert state(client) == "waiting"
+    bench.cluster.made[NAME].task = "UNASSIGNED"
+    bench.look()
+    assert state(client) == "starting"
+    bench.cluster.made[NAME].task = "RUNNING"
+    bench.look()
+    assert state(client) == "running"
+    assert 'mainstem_connector_up{connector="orders"} 1.0' in client.get("/metrics").text
+    bench.cluster.made[NAME].task = "FAILED"
+    bench.cluster.made[NAME].trace = "a.b.C: broken by p1"
+    bench.look()
+    shown = client.get("/v1/connectors/ORDERS").json()
+    assert shown["state"] == "failed"
+    assert shown["error"]["title"] == "CONNECTOR_FAILED"
+    assert shown["tasks"][0]["trace"] == "broken by ***"
+    assert 'mainstem_connector_up{connector="orders"} 0.0' in client.get("/metrics").text
+    bench.now += 100
+    bench.wanted["orders"] = replace(ORDERS, paused=True)
+    bench.look(3)
+    assert state(client) == "paused"
+    bench.system.away = True
+    bench.wanted.clear()
+    bench.look(3)
+    assert state(client) == "removing"
+    assert client.delete("/v1/connectors/orders").status_code == 200
+    bench.look(3)
+    assert client.get("/v1/connectors").json()["connectors"] == []
+
+
+def test_commands(client: TestClient, bench: Bench) -> None:
+    bench.wanted = {"orders": ORDERS}
+    bench.look(2)
+    offset = {"partition": {"server": "s"}, "offset": {"lsn": 7}}
+    bench.cluster.made[NAME].offsets = [offset]
+    assert client.get("/v1/connectors/orders/offsets").json()["offsets"] == [offset]
+    for answer, status, code in (
+        (client.delete("/v1/connectors/orders/offsets"), 409, "CONNECTOR_NOT_STOPPED"),
+        (client.delete("/v1/connectors/orders"), 409, "CONNECTOR_WANTED"),
+        (client.get("/v1/connectors/order"), 404, "CONNECTOR_UNKNOWN"),
+        (client.post("/v1/connectors/order/pause"), 404, "CONNECTOR_UNKNOWN"),
+        (client.post("/v1/connectors/order/restart"), 404, "CONNECTOR_UNKNOWN"),
+    ):
+        assert (answer.status_code, answer.json()["title"]) == (status, code)
+    bench.cluster.asked.clear()
+    assert client.post("/v1/connectors/orders/restart?only_failed=true").status_code == 200
+    assert bench.cluster.changes == [
+        f"POST /connectors/{NAME}/restart?includeTasks=true&onlyFailed=true"
+    ]
+
+
+def test_without_connect_each_source_says_so() -> None:
+    connectors = Connectors(catalog, None, nobody())
+    [shown] = connectors.all()
+    assert shown["error"]["title"] == "CONNECT_NOT_GIVEN"
+    assert connectors.one("orders")["name"] == "Orders"
+    assert connectors.worker()["state"] == "none"
