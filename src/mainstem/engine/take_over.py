@@ -32,8 +32,8 @@ from mainstem.catalog.entry import BackfillState, Entry
 from mainstem.crash import crash_point
 from mainstem.engine.apply_late import corrections_of
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.decode import read_raw
 from mainstem.engine.micro_batch import Machinery
+from mainstem.engine.ranges import read_raw
 from mainstem.engine.writer import write_whole
 from mainstem.errors import MainstemError
 from mainstem.log.producer import TransactionalProducer
