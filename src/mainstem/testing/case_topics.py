@@ -24,21 +24,20 @@ class CaseTopics:
     connection: Connection
     admin: Admin
     prefix: str
-    partitions: int
     _made: set[str] = field(default_factory=set)
     _read: dict[str, tuple[dict[int, int], dict[int, int], list[Record]]] = field(
         default_factory=dict
     )
     """What was read of a topic between two positions: it is asked for again and again."""
 
-    def ensure(self, definitions: Iterable[Definition]) -> None:
+    def ensure(self, definitions: Iterable[Definition], partitions: int) -> None:
         """Makes the topics of definitions, where they are missing."""
-        self.admin.ensure_topics(self._of(definition) for definition in definitions)
+        self.admin.ensure_topics(_topic_of(definition, partitions) for definition in definitions)
 
-    def make(self, name: str) -> str:
+    def make(self, name: str, partitions: int) -> str:
         """Makes a topic that no definition asked for; gives its whole name."""
         topic = self.prefix + name
-        self.admin.ensure_topic(TopicSpec(topic, self.partitions, 1, _KEPT))
+        self.admin.ensure_topic(TopicSpec(topic, partitions, 1, _KEPT))
         self._made.add(topic)
         return topic
 
@@ -70,7 +69,8 @@ class CaseTopics:
             self._read[topic] = known = (begin, end, records)
         return [*known[2]]
 
-    def _of(self, definition: Definition) -> TopicSpec:
-        policy = "compact,delete" if definition.kind is Kind.TABLE else "delete"
-        config = {"cleanup.policy": policy, **_KEPT}
-        return TopicSpec(definition.topic, definition.partitions or self.partitions, 1, config)
+
+def _topic_of(definition: Definition, partitions: int) -> TopicSpec:
+    policy = "compact,delete" if definition.kind is Kind.TABLE else "delete"
+    config = {"cleanup.policy": policy, **_KEPT}
+    return TopicSpec(definition.topic, definition.partitions or partitions, 1, config)

@@ -134,7 +134,7 @@ class Driver:
             self.spark, self.connection, self._settings, self.admin, self._ledger, self.formats
         )
         self._reports: list[Report] = []
-        self._topics = CaseTopics(self.connection, self.admin, self.prefix, self.partitions)
+        self._topics = CaseTopics(self.connection, self.admin, self.prefix)
         self._sent = 0
         checkpoints = Checkpoints(self.spark, str(self.folder))
         parts = (self.spark, self.connection, self.admin, checkpoints, self.formats)
@@ -216,7 +216,7 @@ class Driver:
             value = value_of(written, event.row, event.schema, self.codec, self.registry)
         partitions = self.partitions
         if event.topic is not None:
-            topic = self._topics.make(event.topic)
+            topic = self._topics.make(event.topic, partitions)
         else:
             definition = self.entry(event.stream).definition
             topic, partitions = definition.topic, definition.partitions or partitions
@@ -457,7 +457,8 @@ class Driver:
         return TypeAdapter(Query).validate_python(reply["query"])
 
     def _keep(self, entries: Sequence[Entry]) -> None:
-        self._topics.ensure(e.definition for e in entries if not _topicless(e))
+        own = (e.definition for e in entries if not _topicless(e))
+        self._topics.ensure(own, self.partitions)
         for entry in entries:
             catalog = self.catalog.with_entry(entry)
             self.catalog = replace(catalog, revision=catalog.revision + 1)
