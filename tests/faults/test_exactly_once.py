@@ -101,13 +101,13 @@ class World:
         """Until so many more batches are done."""
         log = self.batches(flow)
         goal = log.begun() + count
-        eventually(lambda: log.finished() >= goal, 180, what=f"batch {goal} of {flow}")
+        eventually(lambda: log.finished() >= goal, 300, what=f"batch {goal} of {flow}")
 
     def wait_for_small_batches(self, flow: str) -> None:
         """Until the flow keeps up with the load, so that its next batch is small, too."""
         self.wait_for_batches(flow, 1)
         log = self.batches(flow)
-        eventually(lambda: log.size(log.begun()) < SMALL_BATCH / 4, 180, what=f"{flow} keeps up")
+        eventually(lambda: log.size(log.begun()) < SMALL_BATCH / 4, 300, what=f"{flow} keeps up")
 
     def a_moment(self, longest: float = 1.2) -> None:
         """Some time, so that what follows hits whatever is under way: here, time is the input."""
@@ -117,13 +117,13 @@ class World:
         """Until records come out of the flows again; notes how long that took."""
         began = self.faults.await_restarting(death)
         what = f"output after the death of {death.part}"
-        arrived = eventually(lambda: self.arrivals.first_made_after(began), 180, what=what)
+        arrived = eventually(lambda: self.arrivals.first_made_after(began), 300, what=what)
         self.recoveries.setdefault(death.part, []).append(arrived - death.at)
 
     def await_served(self, death: Death, before: int) -> None:
         """Until the served table has moved on; notes how long that took."""
         self.faults.await_ready(death)
-        eventually(lambda: (self.served() or 0) > before, 120, what="the served table moves on")
+        eventually(lambda: (self.served() or 0) > before, 300, what="the served table moves on")
         self.recoveries.setdefault(death.part, []).append(time.time() - death.at)
 
     def served(self) -> int | None:
@@ -193,7 +193,7 @@ def world(
 
 def check(world: World, scenario: str) -> None:
     """Everything that was sent has come out, once, in the log and in the served table."""
-    eventually(lambda: drained(world), 180, every=0.3, what="everything is through")
+    eventually(lambda: drained(world), 300, every=0.3, what="everything is through")
     sent = world.load.sent()
     source = world.numbers.look()
     totals = totals_of(source)

@@ -25,7 +25,7 @@ from mainstem.testing.waiting import eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-STEPS = ("at once", "before_write", "after_token", "after_commit")
+STEPS = ("at once", "before_write", "after_commit")
 """Where the engine dies when a version has come; at once: before it has seen the version."""
 RECORDS = 50
 """Of each version, after each death."""

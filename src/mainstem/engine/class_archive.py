@@ -25,6 +25,8 @@ from mainstem.local.java import Java, find_java, home_for_spark
 def main() -> int:
     """Makes the archives that are not there; 1 when Java has not written one."""
     os.nice(19)
+    # it does not live long enough for better code; which classes are archived is the same
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
     java, broker, spark = find_java(), jars("broker", quiet=True), spark_jars(quiet=True)
     made = make_once(
         broker_archive(java, broker),

@@ -7,26 +7,34 @@ bad record; it counts them (`observe`), and the keeper of the quarantine fetches
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import AtomicType, DataType, StructField, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from mainstem.definitions.late import RECORD
 from mainstem.definitions.model import Definition, Kind, OnViolation
 from mainstem.definitions.state import event_time_of
-from mainstem.engine.encode import row_id
-from mainstem.engine.few_rows import as_rows, few_records
 from mainstem.engine.formats import Formats, Versions
 from mainstem.engine.keys import CORRUPT_KEY, key_field, key_text, with_keys
 from mainstem.engine.own_records import named_records, own_records
+from mainstem.engine.ranges import (
+    is_before,
+    kafka_options,
+    load_between,
+    load_range,
+    offsets_text,
+    read_records,
+    some_topics,
+    starting_at,
+    topics_read,
+)
 from mainstem.engine.rules import broken, has, is_dropped, judged, refusal
 from mainstem.engine.times import event_time_type, expression, metadata_read, mistaken
-from mainstem.engine.values import CORRUPT, ROW, column_of, corrupt_of, row_of, schema_of
+from mainstem.engine.values import CORRUPT, column_of, corrupt_of, row_of, schema_of
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import EVENT_TIME, HIDDEN_PREFIX, METADATA_COLUMNS, Offsets
 
@@ -34,10 +42,7 @@ _FROM = "_from"
 _MISTAKEN = HIDDEN_PREFIX + "mistaken"
 _BROKEN = HIDDEN_PREFIX + "broken"
 _PLACE = HIDDEN_PREFIX + "place"
-_KEY_PREFIX = HIDDEN_PREFIX + "key_"
-
-PATIENCE = {"kafkaConsumer.pollTimeoutMs": "30000", "kafka.default.api.timeout.ms": "30000"}
-"""How long a task waits for records of a topic that may have been deleted after it was planned."""
+KEY_PREFIX = HIDDEN_PREFIX + "key_"
 
 _METADATA: Mapping[str, str] = {
     "_topic": "topic",
@@ -101,11 +106,11 @@ def metadata_field(definition: Definition, name: str) -> StructField:
 def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> DataFrame:
     """The definition's topics as a streaming DataFrame of its good rows."""
     definition = judged(definition)
-    where = _where(definition)
+    where = topics_read(definition)
     if intake.ticks is not None:
         where["subscribe"] += f",{intake.ticks}"
-    options = _kafka_options(where, intake.connection, intake.metadata)
-    options["startingOffsets"] = _starting(definition, intake.start)
+    options = kafka_options(where, intake.connection, intake.metadata)
+    options["startingOffsets"] = starting_at(definition, intake.start)
     # topics of a pattern come and go; what must not go is looked after by the writer (`topics`)
     options["failOnDataLoss"] = "true" if definition.pattern is None else "false"
     if intake.max_records is not None:
@@ -115,7 +120,7 @@ def read_stream(spark: SparkSession, definition: Definition, intake: Intake) -> 
         raw = raw.filter(F.col("topic") != intake.ticks)
     if intake.until is not None:
         # Spark's stream has no end of its own
-        raw = raw.filter(_before(definition, intake.until))
+        raw = raw.filter(is_before(definition, intake.until))
     for partition, offsets in sorted(intake.excluded.items()):
         here = (F.col("partition") == partition) & F.col("offset").isin(sorted(offsets))
         raw = raw.filter(~here)
@@ -153,9 +158,9 @@ def read_batch(
     """
     definition = judged(definition)
     if between is None or not between[1]:
-        raw = _load_range(spark, _where(definition), connection, metadata, "earliest", "latest")
+        raw = load_range(spark, topics_read(definition), connection, metadata, "earliest", "latest")
     else:
-        raw = _load_between(spark, definition, connection, metadata, *between)
+        raw = load_between(spark, definition, connection, metadata, *between)
     versions = formats.of_records(raw, definition)
     rows = _good_rows(_parse(raw, definition, versions, metadata))
     return _with_event_time(rows, definition, metadata)
@@ -176,45 +181,12 @@ def read_between(
     Both positions name all partitions of the same topics.
     """
     definition = judged(definition)
-    where = _named(definition, end)
-    texts = (_offsets_text(start), _offsets_text(end))
-    raw = _load_range(spark, where, connection, metadata, *texts)
+    where = some_topics(definition, end)
+    texts = (offsets_text(start), offsets_text(end))
+    raw = load_range(spark, where, connection, metadata, *texts)
     versions = formats.of_records(raw, definition)
     rows = _good_rows(_parse(raw, definition, versions, metadata, whole=True))
     return _with_event_time(rows, definition, metadata)
-
-
-def read_raw(
-    spark: SparkSession, topic: str, connection: Connection, start: Offsets, end: Offsets
-) -> DataFrame:
-    """The records of a topic between two positions, in Kafka's columns."""
-    texts = (_offsets_text({topic: at}) for at in (start, end))
-    return _load_range(spark, {"subscribe": topic}, connection, (), *texts)
-
-
-def read_records(
-    spark: SparkSession,
-    definition: Definition,
-    connection: Connection,
-    start: Mapping[str, Offsets],
-    end: Mapping[str, Offsets],
-) -> DataFrame:
-    """The records of a definition's topics between two positions, in Kafka's columns.
-
-    Both positions name all partitions of the same topics.
-    """
-    texts = (_offsets_text(at) for at in (start, end))
-    return _load_range(spark, _named(definition, end), connection, (), *texts)
-
-
-def read_signals(
-    session: SparkSession, inputs: Sequence[Definition], connection: Connection, start: str
-) -> DataFrame:
-    """The topics of tables as one stream that only says: something is new, up to here."""
-    topics = ",".join(source.topic for source in inputs)
-    options = _kafka_options({"subscribe": topics}, connection, ())
-    raw = session.readStream.format("kafka").options(**options, startingOffsets=start).load()
-    return raw.select("topic")
 
 
 def read_bad(
@@ -232,9 +204,9 @@ def read_bad(
     Those that are only dropped are not among them. Both positions name all partitions of the same
     topics. `named`: see `bad_records`.
     """
-    where = _named(definition, end)
-    raw = _load_range(
-        spark, where, connection, ("_headers",), _offsets_text(start), _offsets_text(end)
+    where = some_topics(definition, end)
+    raw = load_range(
+        spark, where, connection, ("_headers",), offsets_text(start), offsets_text(end)
     )
     bad = bad_records(raw, definition, formats, named=named)
     return bad.filter(F.col("broken").isNull() | ~is_dropped(definition, F.col("broken")))
@@ -277,184 +249,9 @@ def bad_records(
     return parsed.select(f"{RECORD}.*", *(F.col(c).alias(name) for name, c in said.items()))
 
 
-def read_changes(
-    spark: SparkSession,
-    definition: Definition,
-    connection: Connection,
-    formats: Formats,
-    start: Offsets,
-    end: Offsets,
-) -> DataFrame:
-    """What happened to a table's rows between two positions.
-
-    The table's columns, and `_id` (the row's key as text), `_gone` (True for a delete),
-    `_partition` and `_offset`. Bad records, and those that break a rule, are left out: who serves
-    the table tells of them. A record of a declared table may leave the key's columns to the
-    record's key, as views allow.
-    """
-    raw = read_raw(spark, definition.topic, connection, start, end)
-    return changes_in(raw, definition, formats)
-
-
-def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
-    """What records of a table's topic, in Kafka's columns, say of its rows (`read_changes`)."""
-    return _changes(raw, definition, formats.of_records(raw, definition))
-
-
-def _changes(
-    raw: DataFrame, definition: Definition, versions: Versions, more: Sequence[str] = ()
-) -> DataFrame:
-    """The same with `more` of Kafka's columns, each under its name with `_` before it."""
-    key_schema = StructType([f for f in row_schema(definition) if f.name in definition.key])
-    told = definition.keys is not None
-    parsed = with_keys(raw, definition, versions).select(
-        row_of(definition, versions),
-        F.col("key").cast("string").alias("_key_text"),
-        *(key_field(name).alias(_KEY_PREFIX + name) for name in definition.key if told),
-        "value",
-        "partition",
-        "offset",
-        *more,
-        *([CORRUPT_KEY] if told else ()),
-    )
-    parsed = parsed.filter(corrupt_of(definition, versions).isNull())
-    if told:
-        parsed = parsed.filter(F.col(CORRUPT_KEY).isNull())
-    # not beside the value above: nearly all records have their key in the value, too, and there it
-    # would be parsed for each
-    row, keys = F.col(ROW), F.from_json(F.col("_key_text"), key_schema)
-    columns = []
-    for made in row_schema(definition):
-        value = row.getField(made.name)
-        if made.name in definition.key:
-            from_key = keys.getField(made.name)
-            if told:
-                from_key = F.col(_quoted(_KEY_PREFIX + made.name))
-            elif len(definition.key) == 1 and isinstance(made.dataType, AtomicType):
-                plain = F.col("_key_text").try_cast(made.dataType)
-                from_key = F.when(F.col("_key_text").startswith("{"), from_key).otherwise(plain)
-            value = F.coalesce(value, from_key)
-        columns.append(value.alias(made.name))
-    changes = parsed.select(
-        *columns,
-        F.col("value").isNull().alias("_gone"),
-        F.col("partition").alias("_partition"),
-        F.col("offset").alias("_offset"),
-        *(F.col(name).alias(f"_{name}") for name in more),
-    )
-    if definition.rules:
-        topic = F.lit(definition.topic).alias("topic")
-        at = (F.col(f"_{part}").alias(part) for part in ("partition", "offset"))
-        refused = refusal(definition, F.struct(topic, *at))
-        changes = changes.filter(F.col("_gone") | refused.isNull())
-    return changes.select("*", row_id(definition).alias("_id"))
-
-
-def read_change_stream(spark: SparkSession, definition: Definition, intake: Intake) -> DataFrame:
-    """A table's topic as a stream of what happened to its rows.
-
-    The columns of `read_changes`, and `_topic` and `_timestamp`.
-    """
-    assert intake.formats is not None
-    options = _kafka_options(_where(definition), intake.connection, ())
-    options["startingOffsets"] = _starting(definition, intake.start)
-    if intake.max_records is not None:
-        options["maxOffsetsPerTrigger"] = str(intake.max_records)
-    raw = spark.readStream.format("kafka").options(**options).load()
-    none_bad = F.count(F.lit(None).cast("string")).alias("bad")  # who serves the table tells
-    newest = F.unix_millis(F.max("timestamp")).alias("newest")
-    raw = raw.observe(intake_of(definition), none_bad, newest)
-    versions = intake.formats.of_stream(definition)
-    return _changes(raw, definition, versions, ("topic", "timestamp"))
-
-
 def row_schema(definition: Definition) -> StructType:
     """The definition's columns as a Spark schema."""
     return schema_of(definition.columns)
-
-
-def _where(definition: Definition) -> dict[str, str]:
-    """Spark's option for the topics that a definition reads."""
-    pattern = definition.pattern
-    if pattern is None:
-        return {"subscribe": definition.topic}
-    return {"subscribePattern": pattern.regex, **PATIENCE}
-
-
-def _starting(definition: Definition, start: str) -> str:
-    """Where a new flow begins in one of its inputs; offsets are given for all of them."""
-    if not start.startswith("{"):
-        return start
-    return json.dumps({definition.topic: json.loads(start)[definition.topic]})
-
-
-def _before(definition: Definition, until: str) -> SparkColumn:
-    """True for records before the offset that is given for their partition."""
-    given = json.loads(until)[definition.topic].items()
-    pairs = ((F.lit(int(p)), F.lit(offset).cast("bigint")) for p, offset in given)
-    offsets = F.create_map(*(value for pair in pairs for value in pair))
-    return F.col("offset") < F.try_element_at(offsets, F.col("partition"))
-
-
-def _named(definition: Definition, topics: Iterable[str]) -> dict[str, str]:
-    """Spark's option for some of the topics that a definition reads."""
-    return {"subscribe": ",".join(topics), **(PATIENCE if definition.pattern else {})}
-
-
-def _offsets_text(offsets: Mapping[str, Offsets]) -> str:
-    return json.dumps({t: {str(p): o for p, o in parts.items()} for t, parts in offsets.items()})
-
-
-def _kafka_options(
-    where: Mapping[str, str], connection: Connection, metadata: Collection[str]
-) -> dict[str, str]:
-    options = {
-        **connection.spark_options(),
-        **where,
-        "kafka.isolation.level": "read_committed",
-        # the default of 500 ms is what a small batch would wait for at its end
-        "kafka.fetch.max.wait.ms": "10",
-        # after each poll Spark asks the broker twice where the partition begins and ends; what a
-        # poll can give is bounded by the size of a fetch, too
-        "kafka.max.poll.records": "10000",
-    }
-    if "_headers" in metadata:
-        options["includeHeaders"] = "true"
-    return options
-
-
-def _load_between(
-    spark: SparkSession,
-    definition: Definition,
-    connection: Connection,
-    metadata: Collection[str],
-    start: Mapping[str, Offsets],
-    end: Mapping[str, Offsets],
-) -> DataFrame:
-    """The records of a definition's topics between two positions, in Kafka's columns."""
-    if definition.pattern is None:
-        topic = definition.topic
-        few = few_records(connection, topic, start[topic], end[topic])
-        if few is not None:
-            return as_rows(spark, few).coalesce(1)
-    texts = (_offsets_text(at) for at in (start, end))
-    return _load_range(spark, _named(definition, end), connection, metadata, *texts)
-
-
-def _load_range(
-    spark: SparkSession,
-    where: Mapping[str, str],
-    connection: Connection,
-    metadata: Collection[str],
-    start: str,
-    end: str,
-) -> DataFrame:
-    options = _kafka_options(where, connection, metadata)
-    return (
-        spark.read.format("kafka")
-        .options(**options, startingOffsets=start, endingOffsets=end)
-        .load()
-    )
 
 
 def _parse(
@@ -495,7 +292,7 @@ def _parse(
         "value",
         F.col("timestamp").alias("_time"),
         F.col("topic").alias(_FROM),
-        *(column.alias(_KEY_PREFIX + name) for name, column in in_key.items()),
+        *(column.alias(KEY_PREFIX + name) for name, column in in_key.items()),
         *([CORRUPT_KEY] if in_key else ()),
         *wanted,
     )
@@ -506,7 +303,7 @@ def _parse(
         if c.name in places:
             made_of = _part(places[c.name])
         elif c.name in in_key:
-            made_of = F.coalesce(made_of, F.col(_quoted(_KEY_PREFIX + c.name)))
+            made_of = F.coalesce(made_of, F.col(quoted(KEY_PREFIX + c.name)))
         columns.append(made_of.alias(c.name))
     extra = [name for name in METADATA_COLUMNS if name in made]
     bad = corrupt_of(definition, versions)
@@ -548,10 +345,11 @@ def _with_event_time(
 
 
 def _event_time(definition: Definition) -> SparkColumn:
-    return F.col(_quoted(event_time_of(definition)))
+    return F.col(quoted(event_time_of(definition)))
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column's name in quotes."""
     return "`" + name.replace("`", "``") + "`"
 
 

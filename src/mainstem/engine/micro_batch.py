@@ -24,7 +24,7 @@ from mainstem.engine.called import Called
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.compile import compile_stream
 from mainstem.engine.counting import Counting
-from mainstem.engine.decode import Intake, mentioned_metadata, read_signals, read_stream
+from mainstem.engine.decode import Intake, mentioned_metadata, read_stream
 from mainstem.engine.encode import encode
 from mainstem.engine.enrich import Enrichment
 from mainstem.engine.expiry import ExpiredRows
@@ -35,6 +35,7 @@ from mainstem.engine.keyed import KeyedFlow
 from mainstem.engine.late import LateKeeper
 from mainstem.engine.pacing import Pacer
 from mainstem.engine.passed import Passed
+from mainstem.engine.ranges import read_signals
 from mainstem.engine.set_aside import left_out
 from mainstem.engine.sink import SinkCalls
 from mainstem.engine.small_batch import Sizes

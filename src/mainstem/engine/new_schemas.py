@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 
 from mainstem.definitions.model import Definition
 from mainstem.engine.current_rows import TRUNCATED
-from mainstem.engine.decode import read_records
 from mainstem.engine.micro_batch import Machinery
+from mainstem.engine.ranges import read_records
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import Offsets
 

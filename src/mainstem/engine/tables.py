@@ -27,7 +27,6 @@ from pyspark.sql import functions as F
 from mainstem.catalog.fingerprint import rules_of
 from mainstem.definitions.model import Definition
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.decode import changes_in, read_changes
 from mainstem.engine.few_rows import MOST_ROWS, as_rows, few_records, here, span
 from mainstem.engine.formats import Formats
 from mainstem.engine.held_table import (
@@ -46,6 +45,7 @@ from mainstem.engine.held_table import (
     with_changes,
 )
 from mainstem.engine.spark_errors import short
+from mainstem.engine.table_records import changes_in, read_changes
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import Offsets

@@ -31,10 +31,10 @@ from mainstem.catalog.backfill import topic_beside
 from mainstem.catalog.entry import BackfillState, Entry
 from mainstem.crash import crash_point
 from mainstem.engine.apply_late import corrections_of
+from mainstem.engine.batch_tasks import write_whole
 from mainstem.engine.checkpoints import Checkpoints
-from mainstem.engine.decode import read_raw
 from mainstem.engine.micro_batch import Machinery
-from mainstem.engine.writer import write_whole
+from mainstem.engine.ranges import read_raw
 from mainstem.errors import MainstemError
 from mainstem.log.producer import TransactionalProducer
 from mainstem.vocabulary import group_of

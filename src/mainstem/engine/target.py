@@ -37,9 +37,10 @@ from mainstem.connect.targets.target import (
 from mainstem.definitions.model import Connection as Outside
 from mainstem.definitions.model import Definition, Kind
 from mainstem.definitions.state import event_time_of
-from mainstem.engine.decode import Intake, mentioned_metadata, read_change_stream, read_stream
+from mainstem.engine.decode import Intake, mentioned_metadata, read_stream
 from mainstem.engine.encode import JSON_OPTIONS, row_id
 from mainstem.engine.formats import Formats
+from mainstem.engine.table_records import read_change_stream
 from mainstem.engine.target_task import TargetWork
 from mainstem.engine.transforms import PASSED, transformed
 from mainstem.log.admin import Admin

@@ -16,10 +16,11 @@ from pyspark.sql import functions as F
 
 from mainstem.definitions.model import Definition
 from mainstem.definitions.rules import told
-from mainstem.engine.decode import bad_records, read_raw
+from mainstem.engine.decode import bad_records
 from mainstem.engine.formats import Formats
 from mainstem.engine.own_records import own_records
 from mainstem.engine.quarantine import diagnose
+from mainstem.engine.ranges import read_raw
 from mainstem.engine.rules import check_rules
 from mainstem.engine.times import check_expression
 from mainstem.log.admin import Admin

@@ -36,35 +36,31 @@ from __future__ import annotations
 import re
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from mainstem.crash import crash_point
-from mainstem.engine import whole_input
+from mainstem.engine.batch_tasks import COLUMNS, BatchTasks, task_function
 from mainstem.engine.gate import Gate
-from mainstem.engine.handler_task import HandlerTask, HandlerWork
+from mainstem.engine.handler_task import HandlerWork
 from mainstem.engine.judged import BrokenRows, Judge
-from mainstem.engine.keyed_task import KeyedTask, KeyedWork
+from mainstem.engine.keyed_task import KeyedWork
 from mainstem.engine.pacing import Pacer
 from mainstem.engine.passed import Passed
-from mainstem.engine.plain_task import PlainTask
 from mainstem.engine.small_batch import Sizes, Written, write_here
 from mainstem.engine.spark_errors import flow_error, retold, task_failure
 from mainstem.engine.status import offsets_in
-from mainstem.engine.target_task import TargetTask, TargetWork
+from mainstem.engine.target_task import TargetWork
 from mainstem.errors import MainstemError
 from mainstem.log.connection import Connection
-from mainstem.log.task_writer import TaskWrite, write_task
+from mainstem.log.task_writer import TaskWrite
 from mainstem.vocabulary import COMMITS_TOPIC, Offsets
 
 SMALL_BATCH = 20_000
@@ -75,16 +71,6 @@ Watch = Callable[[Mapping[str, Offsets], Mapping[str, Offsets]], None]
 """Called with a batch's start and end by topic before anything of it is written; it raises when
 the batch must not be written."""
 
-_RESULT = pa.schema(
-    [
-        ("task", pa.string()),
-        ("rows", pa.int64()),
-        ("wrote", pa.bool_()),
-        ("note", pa.string()),
-        ("size", pa.int64()),
-    ]
-)
-_COLUMNS = "task string, rows long, wrote boolean, note string, size long"
 _NEARLY = 1.1
 """Spark divides the limit among partitions, and some have less than their part."""
 _SCAN = "MicroBatchScanExec"
@@ -309,13 +295,13 @@ class BatchWriter:
         self, batch: DataFrame, names: Sequence[str] | None, template: TaskWrite
     ) -> Sequence[Written]:
         """Has the batch written, by the driver or by the tasks."""
-        tasks = _Tasks(template, dict(self._last_written))
+        tasks = BatchTasks(template, dict(self._last_written))
         judge = None if self._broken is None else self._broken.judge()
         results = self._written_here(batch, names, tasks, judge)
         if results is None:
             work = None if self.calling is None else self.calling.work()
-            function = _task_function(self._connection.to_dict(), tasks, names, work, judge)
-            results = [Written._make(row) for row in batch.mapInArrow(function, _COLUMNS).collect()]
+            function = task_function(self._connection.to_dict(), tasks, names, work, judge)
+            results = [Written._make(row) for row in batch.mapInArrow(function, COLUMNS).collect()]
         crash_point("after_write", self._flow, template.batch_id)
         if self._sizes is not None:
             made_of = self._records() if self._making is None else sum(r.rows for r in results)
@@ -331,7 +317,7 @@ class BatchWriter:
         self,
         batch: DataFrame,
         names: Sequence[str] | None,
-        tasks: _Tasks,
+        tasks: BatchTasks,
         judge: Judge | None,
     ) -> Sequence[Written] | None:
         """Has the driver write the batch, if it is small."""
@@ -437,73 +423,8 @@ class BatchWriter:
         return self._execution.lastExecution().executedPlan()
 
 
-def write_whole(rows: DataFrame, connection: Connection, flow: str, task: str, topic: str) -> int:
-    """Writes keys and values to a topic in one transaction, outside of any batch; says how many.
-
-    A second call ends what an earlier one with the same flow and task may have left.
-    """
-    run = str(uuid.uuid4())
-    template = TaskWrite(
-        flow=flow,
-        epoch=run,
-        run=run,
-        task="",
-        batch_id=0,
-        topic=topic,
-        tokens_topic=COMMITS_TOPIC,
-        previous_batch=None,
-        recovering=False,
-    )
-    write = _task_function(connection.to_dict(), _Tasks(template, {}), [task], None, None)
-    one = rows.select("key", "value").repartition(1)
-    return sum(row.rows for row in one.mapInArrow(write, _COLUMNS).collect())
-
-
 def _nodes(plan: Any) -> Iterator[Any]:
     yield plan
     children = plan.children()
     for index in range(children.size()):
         yield from _nodes(children.apply(index))
-
-
-@dataclass(frozen=True, slots=True)
-class _Tasks:
-    """The writes of a batch's tasks, but for their names."""
-
-    template: TaskWrite
-    last_written: Mapping[str, int]
-
-    def named(self, name: str) -> TaskWrite:
-        """What the task of that name has to write."""
-        return replace(self.template, task=name, previous_batch=self.last_written.get(name))
-
-
-def _task_function(
-    connection: Mapping[str, Any],
-    tasks: _Tasks,
-    names: Sequence[str] | None,
-    work: KeyedWork | HandlerWork | TargetWork | None,
-    judge: Judge | None,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What each task runs; holds plain values only, so that it travels to the workers."""
-
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        whole_input.require_installed()
-        context = TaskContext.get()
-        number = context.partitionId() if context is not None else 0
-        name = names[number] if names is not None else f"state-{number}"
-        task = tasks.named(name)
-        made: KeyedTask | HandlerTask | TargetTask | PlainTask
-        made = PlainTask(judge) if work is None else work.task(task, number)
-        say = made.note if isinstance(made, PlainTask) else lambda: None
-        try:
-            result = write_task(connection, task, made.rows(batches), say)
-            note = made.done(result)
-        except MainstemError as error:
-            # only text gets through Spark to the driver
-            raise RuntimeError(task_failure(error)) from None
-        size = made.size if isinstance(made, PlainTask) else 0
-        row = Written(name, made.made, result.wrote, note, size)
-        yield pa.RecordBatch.from_pylist([row._asdict()], schema=_RESULT)
-
-    return write

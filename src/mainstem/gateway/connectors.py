@@ -9,6 +9,8 @@ from typing import Any
 
 from mainstem.catalog.entry import Catalog
 from mainstem.connect.brought import tables_of
+from mainstem.connect.capture import Capture
+from mainstem.connect.captures import capture_of
 from mainstem.connect.care import Care, Surroundings
 from mainstem.connect.carrier import Wanted
 from mainstem.connect.carriers import carrier_of, is_carried
@@ -121,6 +123,12 @@ class Connectors:
             cares = self._keeper.cares().items()
             carried = [connector_shown(name, care) for name, care in cares]
         return sorted(carried + self.listeners.all(), key=lambda one: str(one["name"]).lower())
+
+    def capture_of(self, connector: str) -> Capture:
+        """What looks into the systems of a connector; CONNECT_NOT_GIVEN if nobody carries it."""
+        if self._keeper is None and is_carried(connector):
+            raise _not_given()
+        return capture_of(connector)
 
     def runs(self, name: str) -> bool:
         """True while there is a connector of that source, or may be: one that is being removed."""

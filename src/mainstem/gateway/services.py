@@ -21,7 +21,6 @@ from starlette.requests import Request
 
 from mainstem.catalog.entry import Catalog
 from mainstem.config import Settings
-from mainstem.connect.captures import capture_of
 from mainstem.connect.listening.running import Log
 from mainstem.connect.planned import PlannedConnectors
 from mainstem.connect.secrets import Secrets
@@ -155,7 +154,9 @@ class Services:
             self.engine,
             LogFactsReader(self.admin),
             DefinedSchemas(source),
-            PlannedConnectors(secrets, capture_of, check_target, self.connectors.runs),
+            PlannedConnectors(
+                secrets, self.connectors.capture_of, check_target, self.connectors.runs
+            ),
             target=f"{settings.name} ({setup.connection.servers})",
         )
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)

@@ -24,6 +24,7 @@ from mainstem.schemas.avro_model import (
     Record,
     Union,
     describe,
+    is_null,
 )
 from mainstem.schemas.json_values import Refusal
 
@@ -64,7 +65,7 @@ def _union(value: Any, type_: Union, path: Path) -> Refusal | None:
     there = [
         refusal
         for branch, refusal in zip(type_.branches, refusals, strict=True)
-        if not (isinstance(branch, Primitive) and branch.kind == "null")
+        if not is_null(branch)
     ]
     # of one type that may be null, what is wrong inside says more
     return there[0] if len(there) == 1 and value is not None else _refused(value, type_, path)

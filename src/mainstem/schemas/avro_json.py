@@ -63,7 +63,7 @@ def _or_null(write: Write) -> Write:
 def _typed(type_: AvroType, column: str) -> Write:
     match type_:
         case Union():
-            there = [branch for branch in type_.branches if not _is_null(branch)]
+            there = type_.others
             return _typed(there[0], column) if there else _nothing
         case Array():
             item = _or_null(_typed(type_.items, column[6:-1]))
@@ -86,7 +86,7 @@ def _typed(type_: AvroType, column: str) -> Write:
 def _natural(type_: AvroType) -> Write:
     match type_:
         case Union():
-            there = [branch for branch in type_.branches if not _is_null(branch)]
+            there = type_.others
             return _or_null(_natural(there[0])) if len(there) == 1 else _any
         case Array():
             item = _natural(type_.items)
@@ -169,7 +169,3 @@ def _any(value: Any) -> str:
             return escape(value.astimezone(UTC).isoformat())
         case _:
             return json.dumps(value, ensure_ascii=False)
-
-
-def _is_null(type_: AvroType) -> bool:
-    return isinstance(type_, Primitive) and type_.kind == "null"

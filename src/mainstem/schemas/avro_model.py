@@ -67,6 +67,11 @@ class Union:
 
     branches: list[AvroType]
 
+    @property
+    def others(self) -> list[AvroType]:
+        """Its types but for null."""
+        return [branch for branch in self.branches if not is_null(branch)]
+
 
 @dataclass(eq=False)
 class Enum:
@@ -144,6 +149,11 @@ def kind(type: AvroType) -> str:
 def logical(type: AvroType) -> Logical | None:
     """The logical type, if there is one."""
     return type.logical if isinstance(type, Primitive | Fixed) else None
+
+
+def is_null(type: AvroType) -> bool:
+    """True for the type whose only value is null."""
+    return isinstance(type, Primitive) and type.kind == "null"
 
 
 def describe(type: AvroType) -> str:

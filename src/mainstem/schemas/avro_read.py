@@ -28,6 +28,7 @@ from mainstem.schemas.avro_model import (
     Record,
     Union,
     describe,
+    is_null,
 )
 from mainstem.vocabulary import Column
 
@@ -145,7 +146,7 @@ class _Bounds:
             case Fixed():
                 parts, empty = [], type_.size == 0
             case Primitive() | Enum():
-                parts, empty = [], isinstance(type_, Primitive) and type_.kind == "null"
+                parts, empty = [], is_null(type_)
         levels = max((part.levels for part in parts), default=0)
         return _Extent(levels + 1, 1 + sum(part.types for part in parts), empty)
 
@@ -210,7 +211,7 @@ class _Wanted(_Written):
         fields: list[dict[str, Any]] = []
         for column in columns:
             found = known.get(column.name)
-            if found is None or _is_null(found.type):
+            if found is None or is_null(found.type):
                 fields.append(optional_field(column, name))
             else:
                 inner = f"{path}.{column.name}" if path else column.name
@@ -222,7 +223,7 @@ class _Wanted(_Written):
         """The type as which a column takes it; never one that could lose something."""
         match type_:
             case Union():
-                there = [branch for branch in type_.branches if not _is_null(branch)]
+                there = type_.others
                 if len(there) == 1:
                     inner = self.wanted(there[0], column, path)
                     return ["null", inner] if len(type_.branches) > 1 else inner
@@ -265,10 +266,6 @@ def _holds(column: str, decimal: Logical) -> bool:
     whole = decimal.precision - decimal.scale
     enough = decimal.scale <= scale and whole <= precision - scale
     return enough and decimal.precision <= _MOST_DIGITS
-
-
-def _is_null(type_: AvroType) -> bool:
-    return isinstance(type_, Primitive) and type_.kind == "null"
 
 
 def _text(schema: Any) -> str:

@@ -25,6 +25,7 @@ from mainstem.schemas.avro_model import (
     Primitive,
     Record,
     Union,
+    is_null,
 )
 from mainstem.vocabulary import Column
 
@@ -281,17 +282,13 @@ def _carries(type_: AvroType, column: str) -> bool:
 
 def _nullable(type_: AvroType) -> bool:
     if isinstance(type_, Union):
-        return any(_is_null(branch) for branch in type_.branches)
-    return _is_null(type_)
+        return any(is_null(branch) for branch in type_.branches)
+    return is_null(type_)
 
 
 def _plain(type_: AvroType) -> AvroType:
     """The one type of a union that is not null; for others, the first."""
     if not isinstance(type_, Union):
         return type_
-    there = [branch for branch in type_.branches if not _is_null(branch)]
+    there = type_.others
     return there[0] if there else type_.branches[0]
-
-
-def _is_null(type_: AvroType) -> bool:
-    return isinstance(type_, Primitive) and type_.kind == "null"

@@ -94,9 +94,7 @@ def _avro(type: AvroType, way: Way) -> str:
             with way.into(type):
                 return f"MAP<STRING, {_avro(type.values, way)}>"
         case Union():
-            others = [
-                b for b in type.branches if not (isinstance(b, Primitive) and b.kind == "null")
-            ]
+            others = type.others
             if not others:
                 raise NotMapped("it is always null")
             if len(others) > 1:

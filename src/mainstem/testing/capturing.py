@@ -28,7 +28,7 @@ from mainstem.testing.waiting import eventually
 
 TOPIC = "shop.public.orders"
 SECRET = "s3cret of the shop"  # noqa: S105 - of a server on loopback that ends with the test
-LONG = 120.0
+LONG = 240.0
 
 
 class Capturing:

@@ -50,9 +50,8 @@ from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.tables import Tables
 from mainstem.engine.writer import BatchWriter
 from mainstem.gateway.records import outgoing, read_rows
-from mainstem.log.admin import Admin, TopicSpec
+from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
-from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing, Producer
 from mainstem.schemas.codec import Codec
 from mainstem.schemas.defined import DefinedSchemas
@@ -66,6 +65,7 @@ from mainstem.testing.case_log import (
     row_of,
     value_of,
 )
+from mainstem.testing.case_topics import LONGEST_WAIT_SECONDS, CaseTopics
 from mainstem.testing.registry import MemoryRegistry
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import (
@@ -79,11 +79,8 @@ from mainstem.vocabulary import (
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _LONGEST_RUN_SECONDS = 900
-_LONGEST_WAIT_SECONDS = 120
 _AT_ONCE = 4
 _MOST_PIECES = 3
-_KEPT = {"retention.ms": "-1"}
-"""Records of a case may have any time, and stay however old that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +134,7 @@ class Driver:
             self.spark, self.connection, self._settings, self.admin, self._ledger, self.formats
         )
         self._reports: list[Report] = []
-        self._topics: set[str] = set()
-        self._read: dict[str, tuple[dict[int, int], dict[int, int], list[Record]]] = {}
-        """What was read of a topic between two positions: it is asked for again and again."""
+        self._topics = CaseTopics(self.connection, self.admin, self.prefix)
         self._sent = 0
         checkpoints = Checkpoints(self.spark, str(self.folder))
         parts = (self.spark, self.connection, self.admin, checkpoints, self.formats)
@@ -221,7 +216,7 @@ class Driver:
             value = value_of(written, event.row, event.schema, self.codec, self.registry)
         partitions = self.partitions
         if event.topic is not None:
-            topic = self._make_topic(event.topic)
+            topic = self._topics.make(event.topic, partitions)
         else:
             definition = self.entry(event.stream).definition
             topic, partitions = definition.topic, definition.partitions or partitions
@@ -239,7 +234,7 @@ class Driver:
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic that an event made."""
-        self._delete(self.prefix + name)
+        self._topics.delete(self.prefix + name)
 
     def insert(self, statement: InsertValues) -> None:
         """Writes the rows of an INSERT, typed by the engine."""
@@ -264,7 +259,7 @@ class Driver:
             for first in range(0, len(level), _AT_ONCE):
                 self._run_together(level[first : first + _AT_ONCE])
             for entry in level:
-                self._settle(entry.definition.topic)
+                self._topics.settle(entry.definition.topic)
                 for source in self._inputs(entry.definition):
                     if source.kind is Kind.STREAM:
                         end = self.admin.all_end_offsets(self.admin.topics_of(source))
@@ -357,18 +352,11 @@ class Driver:
 
     def records(self, topic: str) -> list[Record]:
         """All committed records of a topic, partition by partition."""
-        self._settle(topic)
-        begin, end = self.admin.begin_offsets(topic), self.admin.end_offsets(topic)
-        known = self._read.get(topic)
-        if known is None or known[:2] != (begin, end):
-            batches = read_range(self.connection, topic, begin, end)
-            records = sorted((r for b in batches for r in b), key=lambda r: (r.partition, r.offset))
-            self._read[topic] = known = (begin, end, records)
-        return [*known[2]]
+        return self._topics.records(topic)
 
     def quarantine(self) -> list[Record]:
         """Records of this case that were put into quarantine, by the reports of all runs."""
-        eventually(self._keep_bad, _LONGEST_WAIT_SECONDS, what="the quarantine is complete")
+        eventually(self._keep_bad, LONGEST_WAIT_SECONDS, what="the quarantine is complete")
         mine = self.prefix.encode()
         return [
             record
@@ -378,13 +366,13 @@ class Driver:
 
     def late(self, name: str) -> list[dict[str, Any]]:
         """The records that came too late for a flow and wait in the ledger."""
-        self._settle(LATE_TOPIC)
+        self._topics.settle(LATE_TOPIC)
         self._ledger.refresh()
         return [entry for _, entry in self._ledger.of(self.entry(name).flow_id).entries]
 
     def apply_late(self, name: str) -> dict[str, Any]:
         """Corrects a table by the records that came too late."""
-        self._settle(LATE_TOPIC)
+        self._topics.settle(LATE_TOPIC)
         entry = self.entry(name)
         query = entry.definition.query
         payload = {
@@ -448,7 +436,7 @@ class Driver:
         kept = [e.definition for e in self.catalog.entries.values() if not _topicless(e)]
         own = {definition.topic for definition in kept}
         own |= {name for d in kept if d.stateful for name in (changelog_of(d), ticks_of(d))}
-        self.admin.delete_topics(own | self._topics)
+        self._topics.close(own)
 
     @cached_property
     def _producer(self) -> Producer:
@@ -469,21 +457,11 @@ class Driver:
         return TypeAdapter(Query).validate_python(reply["query"])
 
     def _keep(self, entries: Sequence[Entry]) -> None:
-        self.admin.ensure_topics(self._topic_of(e.definition) for e in entries if not _topicless(e))
+        own = (e.definition for e in entries if not _topicless(e))
+        self._topics.ensure(own, self.partitions)
         for entry in entries:
             catalog = self.catalog.with_entry(entry)
             self.catalog = replace(catalog, revision=catalog.revision + 1)
-
-    def _topic_of(self, definition: Definition) -> TopicSpec:
-        policy = "compact,delete" if definition.kind is Kind.TABLE else "delete"
-        config = {"cleanup.policy": policy, **_KEPT}
-        return TopicSpec(definition.topic, definition.partitions or self.partitions, 1, config)
-
-    def _make_topic(self, name: str) -> str:
-        topic = self.prefix + name
-        self.admin.ensure_topic(TopicSpec(topic, self.partitions, 1, _KEPT))
-        self._topics.add(topic)
-        return topic
 
     def _keep_function(self, change: FunctionStep) -> None:
         functions = dict(self.catalog.functions)
@@ -497,21 +475,9 @@ class Driver:
 
     def _drop(self, entry: Entry) -> None:
         if not _topicless(entry):
-            self._delete(entry.definition.topic)
+            self._topics.delete(entry.definition.topic)
         left = {n: e for n, e in self.catalog.entries.items() if n != entry.name.lower()}
         self.catalog = replace(self.catalog, entries=left, revision=self.catalog.revision + 1)
-
-    def _delete(self, topic: str) -> None:
-        self.admin.delete_topic(topic)
-        self._read.pop(topic, None)
-
-    def _settle(self, topic: str) -> None:
-        """Waits until all that was committed can be read: the broker marks it a moment later."""
-        eventually(
-            lambda: self.admin.end_offsets(topic) == self.admin.end_offsets(topic, committed=False),
-            _LONGEST_WAIT_SECONDS,
-            what=f"all transactions of {topic} have ended",
-        )
 
     def _keep_bad(self) -> bool:
         """Hands all reports to a new keeper; True when it has been through them."""

@@ -34,8 +34,8 @@ from mainstem.log.consumer import Reader
 from mainstem.testing.waiting import eventually
 
 _WORKERS = "mainstem.engine.daemon"
-_CRASH_SECONDS = 180.0
-_READY_SECONDS = 180.0
+_CRASH_SECONDS = 300.0
+_READY_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)

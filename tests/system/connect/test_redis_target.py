@@ -62,12 +62,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             return False
 
     try:
-        eventually(answers, 30, what="Redis answers")
+        eventually(answers, what="Redis answers")
         yield Server(f"redis://127.0.0.1:{port}/0", client)
     finally:
         client.close()
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 @pytest.fixture

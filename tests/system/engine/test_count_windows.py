@@ -35,7 +35,7 @@ def test_a_batch_that_was_written_in_part_and_pieces_that_are_merged(
         send_round(driver, number)
         if number == 2:
             with monkeypatch.context() as patch, pytest.raises(MainstemError):
-                patch.setattr(writer, "_task_function", some_commit(tmp_path / "committed"))
+                patch.setattr(writer, "task_function", some_commit(tmp_path / "committed"))
                 driver.run()
             assert 0 < len(driver.rows("t")) - KEYS * 2 < KEYS
         driver.run()
@@ -66,10 +66,10 @@ def windows(driver: Driver) -> dict[str, list[tuple[int, int]]]:
 
 
 def some_commit(committed: Path) -> Callable[..., Write]:
-    """In the place of `_task_function`: one task commits, and behind that another one fails."""
-    made = writer._task_function
+    """In the place of `task_function`: one task commits, and behind that another one fails."""
+    made = writer.task_function
 
-    def task_function(*arguments: Any, **options: Any) -> Write:
+    def function(*arguments: Any, **options: Any) -> Write:
         write = made(*arguments, **options)
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -84,4 +84,4 @@ def some_commit(committed: Path) -> Callable[..., Write]:
 
         return run
 
-    return task_function
+    return function

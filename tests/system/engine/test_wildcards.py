@@ -164,7 +164,7 @@ def test_a_large_batch_of_many_topics_is_replayed_exactly_once(
         records = [Outgoing(str(n).encode(), json.dumps({"n": n}).encode()) for n in range(each)]
         producer.send(topic, records)
     producer.close()
-    plain = writer._task_function
+    plain = writer.task_function
 
     def broken(*arguments: Any, **more: Any) -> Callable[[Any], Iterator[Any]]:
         names = arguments[2]
@@ -179,7 +179,7 @@ def test_a_large_batch_of_many_topics_is_replayed_exactly_once(
 
         return run
 
-    monkeypatch.setattr(writer, "_task_function", broken)
+    monkeypatch.setattr(writer, "task_function", broken)
     with pytest.raises(MainstemError) as caught:
         driver.run()
     assert "this one breaks" in str(caught.value)

@@ -1,15 +1,9 @@
 """What a plan does when rules and tags change."""
 
 import pytest
-from tests.unit.catalog.world import ALL, CLICKS, HOME, LATEST, PEOPLE, VISITS, World, filled, steps
+from tests.unit.catalog.world import ALL, CLICKS, HOME, LATEST, PEOPLE, VISITS, World, steps
 
 from mainstem.catalog.plan import ChangeInPlace
-
-
-@pytest.fixture
-def world():
-    return filled()
-
 
 RULED = CLICKS.replace("page STRING", "page STRING NOT NULL, CHECK (user <> '') ON VIOLATION drop")
 

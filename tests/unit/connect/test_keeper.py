@@ -16,7 +16,7 @@ from mainstem.connect.carrier import Carrier, PutAway, Wanted
 from mainstem.connect.client import ConnectClient
 from mainstem.connect.keeper import Keeper
 from mainstem.connect.kept_secrets import KeptSecrets
-from mainstem.connect.local_worker import LocalWorker, wanted_plugins
+from mainstem.connect.local_worker import LocalWorker, Worker, WorkerElsewhere, wanted_plugins
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import SourceLocation
 
@@ -93,7 +93,7 @@ class Bench:
         self.now = 0.0
         self.begin()
 
-    def begin(self) -> None:
+    def begin(self, worker: Worker | None = None) -> None:
         """A new gateway: it knows nothing of the one before."""
         carrier = Carrier("debezium-x", config, self.system.state, self.system.remove)
         at = Surroundings(
@@ -105,7 +105,8 @@ class Bench:
             self.topics,
             lambda: self.now,
         )
-        self.keeper = Keeper("shop", lambda: dict(self.wanted), at, LocalWorker(self.folder))
+        worker = worker or LocalWorker(self.folder)
+        self.keeper = Keeper("shop", lambda: dict(self.wanted), at, worker)
 
     def mask(self, text: str) -> str:
         return text.replace(self.password, "***")
@@ -344,6 +345,20 @@ def test_dropped_while_no_gateway_ran(running: Bench) -> None:
     assert running.cluster.made == {}
     assert running.system.removed == ["orders p1"]
     assert wanted_plugins(running.folder) == frozenset()
+
+
+def test_a_cluster_elsewhere_is_looked_at_once_more_and_then_left_alone(running: Bench) -> None:
+    running.wanted.clear()
+    running.begin(WorkerElsewhere())
+    assert running.keeper.worker.state == "elsewhere"
+    running.look(3)
+    assert running.cluster.made == {}
+    running.cluster.asked.clear()
+    running.look(3)
+    assert running.cluster.asked == []
+    running.wanted = {"orders": ORDERS}
+    running.look()
+    assert NAME in running.cluster.made
 
 
 def test_a_system_that_is_away_is_cleaned_later(running: Bench) -> None:

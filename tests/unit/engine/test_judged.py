@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from mainstem.catalog.entry import Entry
 from mainstem.definitions.parse import parse_one
+from mainstem.engine import judged
 from mainstem.engine.judged import Judge
 from mainstem.engine.plain_task import PlainTask
 from mainstem.errors import MainstemError
+from mainstem.log.producer import Outgoing
+from mainstem.log.rule_counts import RuleCounts, read_counted
 from mainstem.log.task_writer import Rows, TaskResult
+from mainstem.vocabulary import Record
 
 SQL = """CREATE STREAM good (CONSTRAINT few EXPECT (n < 9) ON VIOLATION DROP, CHECK (n > 0),
     CONSTRAINT sane CHECK (n < 99) ON VIOLATION fail) AS SELECT n FROM s"""
@@ -73,3 +80,49 @@ def test_a_rule_that_says_fail_fails_the_task(task: PlainTask) -> None:
     with pytest.raises(MainstemError) as caught:
         written(task, batch(None, ["few", "sane"]))
     assert caught.value.code == "RULE_STOPS_ROW"
+
+
+class Counts:
+    """A topic of counts in memory, in the place of the log."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.written: dict[str, RuleCounts] = {}
+        monkeypatch.setattr(judged, "TransactionalProducer", lambda *_: self)
+        monkeypatch.setattr(judged, "read_rule_counts", self.read)
+
+    def read(self, _: Any, __: Any, writer: str) -> RuleCounts:
+        return self.written.get(writer, RuleCounts())
+
+    @contextmanager
+    def transaction(self) -> Iterator[Counts]:
+        yield self
+
+    def send(self, _: str, records: list[Outgoing]) -> None:
+        for record in records:
+            found = read_counted(Record("", 0, 0, record.key, record.value, 0))
+            assert found is not None
+            self.written[found[0]] = found[1]
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_batch_is_counted_once_however_often_it_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = Counts(monkeypatch)
+    definition = parse_one(SQL).definition  # type: ignore[union-attr]
+
+    def started() -> judged.BrokenRows:
+        nothing: Any = None
+        return judged.BrokenRows(Entry(definition, "f"), nothing, nothing, nothing)
+
+    rows = started()
+    rows.count(['[{"few": 2}, 0]', '[{"few": 1, "check": 1}, 1]'], 0, "epoch")
+    rows.count([], 1, "epoch")
+    rows.count(['[{"check": 4}, 4]'], 2, "epoch")
+    assert rows.kept == 5
+    again = started()  # after a crash, the last batch comes again
+    again.count(['[{"check": 4}, 4]'], 2, "epoch")
+    again.count(['[{"check": 1}, 1]'], 3, "epoch")
+    assert counts.written == {"good|good.1": RuleCounts({"few": 3, "check": 6}, {"epoch": {0: 3}})}
+    again.count(['[{"few": 1}, 0]'], 0, "another checkpoint")
+    assert counts.written["good|good.1"].records == {"few": 4, "check": 6}

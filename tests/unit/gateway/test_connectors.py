@@ -17,6 +17,7 @@ from mainstem.connect.brought import definitions_of
 from mainstem.connect.capture import Captured
 from mainstem.definitions.model import Create
 from mainstem.definitions.parse import parse_one
+from mainstem.errors import MainstemError
 from mainstem.gateway.app import create_app
 from mainstem.gateway.connectors import Connectors, wanted_sources
 from mainstem.gateway.listeners import Listeners
@@ -140,3 +141,6 @@ def test_without_connect_each_source_says_so() -> None:
     assert shown["error"]["title"] == "CONNECT_NOT_GIVEN"
     assert connectors.one("orders")["name"] == "Orders"
     assert connectors.worker()["state"] == "none"
+    with pytest.raises(MainstemError) as raised:
+        connectors.capture_of("postgres-cdc")
+    assert raised.value.code == "CONNECT_NOT_GIVEN"

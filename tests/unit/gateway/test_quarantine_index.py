@@ -101,3 +101,13 @@ def test_many_records_are_searched_in_parts() -> None:
     for id in range(2500):
         index.add(entry(id))
     assert newest(index) == list(range(2499, -1, -1))
+
+
+def test_what_several_count_for_a_stream_is_added_up() -> None:
+    index = QuarantineIndex(0)
+    index.count_rules("good|good.1", {"few": 2, "check": 1})
+    index.count_rules("good|good.2", {"few": 1})
+    index.count_rules("good|good.2", {"few": 5})
+    index.count_rules("goods", {"few": 9})
+    assert index.broken("good") == {"few": 7, "check": 1}
+    assert index.broken("other") == {}

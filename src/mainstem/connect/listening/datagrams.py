@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from mainstem.connect.listening.framing import without_end
-from mainstem.connect.listening.intake import Intake, Line
+from mainstem.connect.listening.intake import Intake, Line, peer_of
 
 _TABLES = (Path("/proc/net/udp"), Path("/proc/net/udp6"))
 _INODE = 9
@@ -80,5 +80,5 @@ class Datagrams:
             except BlockingIOError:
                 return False
             if line := without_end(data):
-                self._intake.add(Line(line, f"{peer[0]}:{peer[1]}", now))
+                self._intake.add(Line(line, peer_of(peer), now))
         return True

@@ -21,6 +21,12 @@ class Line(NamedTuple):
     """Why it cannot be a message, if that is known already."""
 
 
+def peer_of(address: tuple[object, ...]) -> str:
+    """Host and port of a sender, as one text."""
+    host, port = str(address[0]), address[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class Intake:
     """Lines in the order in which they came. For the thread of the event loop alone.
 

@@ -7,7 +7,7 @@ import time
 from typing import cast
 
 from mainstem.connect.listening.framing import Frame, Framer
-from mainstem.connect.listening.intake import Intake, Line
+from mainstem.connect.listening.intake import Intake, Line, peer_of
 
 MOST_CONNECTIONS = 1000
 
@@ -76,8 +76,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        host, port, *_ = transport.get_extra_info("peername") or ("?", 0)
-        self.peer = f"{host}:{port}"
+        self.peer = peer_of(transport.get_extra_info("peername") or ("?", 0))
         self._welcome = self._home.welcome(self)
         if not self._welcome:
             self.transport.abort()

@@ -6,6 +6,8 @@
 3. All records of the request are written, all or none, with the id in a header. A crash before the
    log has them: they are not there, and the sender tries again. Behind that, before the answer: the
    sender tries again, and the id is known; without `id`, the records are there twice.
+   A log that does not answer in time may have taken them all the same: the sender is told 503, and
+   when it tries again they are there twice, for nobody knows of the first time.
 4. The answer.
 
 Ids are remembered by the process that has written them, and found again in the stream when it is

@@ -31,10 +31,12 @@ class Sender:
     def __init__(self):
         self.records = []
         self.away = False
+        self.calls = 0
         self.open = threading.Event()
         self.open.set()
 
     def send(self, topic, records, timeout=30.0):
+        self.calls += 1
         assert self.open.wait(30)
         if self.away:
             raise MainstemError("LOG_UNREACHABLE", servers="nowhere")
@@ -169,8 +171,8 @@ def test_a_stop_hands_over_what_was_read():
         with running.connect() as client:
             client.sendall(b"".join(MESSAGE + b"%d\n" % n for n in range(100)))
         running.datagram(MESSAGE + b"udp")
-        eventually(lambda: running.source.told.detail.get("connections") is not None, 30)
-        eventually(lambda: len(running.source._intake) > 0, 30)
+        eventually(lambda: running.sender.calls, 30)
+        assert running.source.told.records == 0
     assert len(running.sender.messages) >= 1
     assert running.source.told.records == len(running.sender.messages)
     assert running.source.told.lost == 0
@@ -230,3 +232,18 @@ def test_options_that_do_not_fit_are_refused(written, option):
     with pytest.raises(MainstemError) as caught:
         task(**written)
     assert caught.value.params["option"] == option
+
+
+def test_an_address_of_the_newer_kind():
+    if not socket.has_ipv6:
+        pytest.skip("there is no IPv6 here")
+    running = Running()
+    running.source._host = "::1"
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("there is no IPv6 here")
+    with running, socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as client:
+        client.sendto(MESSAGE + b"six", ("::1", running.port))
+        eventually(lambda: running.sender.messages == ["six"], 30)
+    assert json.loads(running.sender.records[0][1].value)["peer"].startswith("[::1]:")
