@@ -107,7 +107,8 @@ def run_piece(
             answer = session.client.sql(piece.text)
             show_answer(session, answer, form, expanded=expanded, message_is_data=piece.explain)
     except MainstemError as error:
-        raise (piece.relocated(error) if error.exit_code == 3 else error) from None
+        placed = error.exit_code == 3 or error.location is not None
+        raise (piece.relocated(error) if placed else error) from None
 
 
 def run_push(

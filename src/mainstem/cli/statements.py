@@ -33,7 +33,8 @@ class Piece:
             line = start.line + place.line - 1
             column = place.column + (start.column - 1 if place.line == 1 else 0)
             lines = self.source.text.splitlines()
-            snippet = lines[line - 1] if line <= len(lines) else place.snippet
+            # without one the line has something that must not be shown
+            snippet = lines[line - 1] if place.snippet and line <= len(lines) else place.snippet
             error.location = SourceLocation(self.source.file, line, column, snippet)
         return error
 

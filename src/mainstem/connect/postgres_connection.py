@@ -84,5 +84,6 @@ def _unreachable(error: psycopg.Error, options: Mapping[str, Any]) -> MainstemEr
 
 
 def _first_line(error: psycopg.Error) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[-1 if "connection" in lines[0] else 0].strip() if lines else type(error).__name__
+    told = (line.strip() for line in str(error).splitlines())
+    lines = [line for line in told if line and not line.startswith("Is the server running")]
+    return lines[-1 if "connection" in lines[0] else 0] if lines else type(error).__name__

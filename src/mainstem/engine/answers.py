@@ -62,6 +62,7 @@ _WHOLE_BATCH = "exactly once: records and commit token are written in one transa
 _NOT_REAL_TIME = "it reads tables"
 _AS_THEY_ARE = "each record meets the tables as they are when it is processed"
 _EACH_CHANGE = "each change of a row is written, as the row was before and is after it"
+_CAPTURED = "the changes are taken in the order of the source; of a key the last one counts"
 _DIFFERENCES = "the differences are written"
 
 
@@ -189,7 +190,9 @@ class Answers:
         if definition.made_by is not None:
             return explained(definition, definition.made_by)
         kind = flow_kind(inputs)
-        if kind is not FlowKind.STREAM:
+        if definition.source is not None:
+            reasons = [_WHOLE_BATCH, _CAPTURED]
+        elif kind is not FlowKind.STREAM:
             how = _AS_THEY_ARE
             if kind is FlowKind.TABLE and definition.kind is Kind.STREAM:
                 how = _EACH_CHANGE
@@ -309,6 +312,8 @@ def _extents_told(read: Mapping[str, Extent]) -> list[dict[str, Any]]:
 
 
 def _kind(definition: Definition, inputs: Sequence[Definition]) -> str:
+    if definition.source is not None:
+        return "rows of captured changes"
     match flow_kind(inputs):
         case FlowKind.ENRICH:
             return "stream joined to tables"

@@ -118,6 +118,23 @@ def test_the_first_error_of_the_gateway_stops_and_is_placed_in_the_file(
     assert len(gateway.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("code", "status", "snippet", "shown"),
+    [
+        ("CONNECTOR_UNREACHABLE", 502, "CREATE SOURCE", True),
+        ("SECRET_IN_PLAIN", 400, "", False),
+    ],
+)
+def test_a_line_is_shown_unless_it_has_a_secret(
+    gateway: Gateway, run: Run, code: str, status: int, snippet: str, shown: bool
+) -> None:
+    place = {"file": "<sql>", "line": 1, "column": 1, "snippet": snippet}
+    gateway.refuse("POST", "/v1/sql", code, status, location=place)
+    result = run("sql", "-e", "CREATE SOURCE s WITH (connector = 'c', password = 'hunter2')")
+    assert result.err.startswith(f"<-e>:1:1: {code}")
+    assert ("hunter2" in result.err) is shown
+
+
 def test_a_file_that_is_not_there(run: Run) -> None:
     result = run("sql", "-f", "nowhere.sql")
     assert result.code == 1
