@@ -11,7 +11,6 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from mainstem.config import SparkSettings
-from mainstem.engine.java_names import remember_names
 
 _STATE = "spark.sql.streaming.stateStore."
 _STREAMING = "org.apache.spark.sql.execution.streaming."
@@ -82,7 +81,6 @@ def open_session(
     java_options: Sequence[str] = (),
 ) -> SparkSession:
     """The process's Spark session. `jars` may hold the bare file system, which must load first."""
-    remember_names()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
