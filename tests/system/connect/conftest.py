@@ -29,6 +29,7 @@ def admin(shop: SourcePostgres) -> Iterator[psycopg.Connection[tuple[object, ...
         yield connection
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
+        connection.execute("GRANT USAGE ON SCHEMA public TO PUBLIC")  # as in a new database
 
 
 @pytest.fixture(scope="session")

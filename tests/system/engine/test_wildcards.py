@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark import TaskContext
 
-from mainstem.engine import decode, writer
+from mainstem.engine import ranges, writer
 from mainstem.engine.flow import Flow
 from mainstem.engine.status import FlowState
 from mainstem.engine.topics import WildcardTopics
@@ -124,8 +124,8 @@ def test_a_topic_is_deleted_in_the_middle_of_a_batch(
 
     driver.send([Event(topic="nyc.chat", row={"n": 1}), Event(topic="rome.chat", row={"n": 2})])
     monkeypatch.setattr(WildcardTopics, "watch", delete_then_watch)
-    for wait in (*decode.PATIENCE, "kafka.request.timeout.ms"):
-        monkeypatch.setitem(decode.PATIENCE, wait, "4000")
+    for wait in (*ranges.PATIENCE, "kafka.request.timeout.ms"):
+        monkeypatch.setitem(ranges.PATIENCE, wait, "4000")
     flow.start()
     wait_for(driver, flow, [("rome", 2)], seconds=200)
     assert flow.status.restarts == 1

@@ -171,7 +171,7 @@ def test_transforms_are_tried_and_then_done(shop, prices, tmp_path):
         files = (tmp_path / "out").glob("*.jsonl")
         return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
-    eventually(lambda: len(written()) == 2, 60, what="both rows")
+    eventually(lambda: len(written()) == 2, what="both rows")
     names = {hashlib.sha256(name.encode()).hexdigest() for name in ('a,"b"', "naïve")}
     assert {row["name"]: row["_deleted"] for row in written()}.keys() == names
     assert sorted(row["_deleted"] for row in written()) == [False, True]

@@ -75,7 +75,7 @@ class Running:
 
     def __enter__(self):
         self.source.start()
-        eventually(lambda: self.source.told.state == "running", 20)
+        eventually(lambda: self.source.told.state == "running")
         return self
 
     def __exit__(self, *_):
@@ -101,10 +101,10 @@ def test_messages_come_by_both_ways_in_their_order():
     with Running() as running:
         with running.connect() as client:
             client.sendall(b"".join(MESSAGE + b"%d\n" % n for n in range(3000)))
-        eventually(lambda: len(running.sender.messages) == 3000, 30)
+        eventually(lambda: len(running.sender.messages) == 3000)
         assert running.sender.messages == [str(n) for n in range(3000)]
         running.datagram(MESSAGE + b"by udp\n")
-        eventually(lambda: running.sender.messages[-1] == "by udp", 30)
+        eventually(lambda: running.sender.messages[-1] == "by udp")
     topic, record = running.sender.records[-1]
     assert (topic, record.key) == ("s_events", b"h")
     row = json.loads(record.value)
@@ -116,7 +116,7 @@ def test_what_is_no_message_is_kept_whole_in_the_quarantine():
     with Running(protocols="udp") as running:
         running.datagram(b"caf\xe9, not syslog")
         running.datagram(b"<13>Oct 11 22:14:15 caf\xe9")
-        eventually(lambda: running.source.told.quarantined == 2, 30)
+        eventually(lambda: running.source.told.quarantined == 2)
     assert [topic for topic, _ in running.sender.records] == [QUARANTINE_TOPIC] * 2
     assert [r.value for _, r in running.sender.records] == [
         b"caf\xe9, not syslog",
@@ -136,10 +136,10 @@ def test_while_the_log_is_away_nothing_is_lost(at_once):
         running.sender.away = True
         with running.connect() as client:
             client.sendall(MESSAGE + b"one\n" + MESSAGE + b"two\n")
-        eventually(lambda: running.source.told.state == "failed", 30)
+        eventually(lambda: running.source.told.state == "failed")
         assert running.source.told.error.code == "LOG_UNREACHABLE"
         running.sender.away = False
-        eventually(lambda: running.source.told.state == "running", 30)
+        eventually(lambda: running.source.told.state == "running")
     assert running.sender.messages == ["one", "two"]
     assert running.source.told.last_error.code == "LOG_UNREACHABLE"
 
@@ -162,7 +162,7 @@ def test_a_sender_waits_when_there_is_no_room():
         assert len(intake) < 5_000
         running.sender.open.set()
         client.close()
-        eventually(lambda: running.source.told.records >= sent, 60)
+        eventually(lambda: running.source.told.records >= sent)
 
 
 def test_a_stop_hands_over_what_was_read():
@@ -171,7 +171,7 @@ def test_a_stop_hands_over_what_was_read():
         with running.connect() as client:
             client.sendall(b"".join(MESSAGE + b"%d\n" % n for n in range(100)))
         running.datagram(MESSAGE + b"udp")
-        eventually(lambda: running.sender.calls, 30)
+        eventually(lambda: running.sender.calls)
         assert running.source.told.records == 0
     assert len(running.sender.messages) >= 1
     assert running.source.told.records == len(running.sender.messages)
@@ -187,9 +187,9 @@ def test_a_port_that_others_have_is_tried_again(at_once):
         other.bind(("127.0.0.1", running.port))
         other.listen()
         running.source.start()
-        eventually(lambda: running.source.told.state == "failed", 20)
+        eventually(lambda: running.source.told.state == "failed")
         assert running.source.told.error.code == "LISTEN_FAILED"
-    eventually(lambda: running.source.told.state == "running", 20)
+    eventually(lambda: running.source.told.state == "running")
     running.source.stop()
 
 
@@ -197,7 +197,7 @@ def test_datagrams_that_the_system_dropped_are_told_loudly(at_once, caplog):
     running = Running(protocols="udp")
     with running:
         running.source._datagrams.dropped = lambda: 7
-        eventually(lambda: running.source.told.lost == 7, 20)
+        eventually(lambda: running.source.told.lost == 7)
         assert running.source.told.error.code == "LINES_LOST"
         assert running.source.told.state == "running"
     assert any(record.levelname == "ERROR" for record in caplog.records)
@@ -212,7 +212,7 @@ def test_the_system_counts_what_it_drops():
         found = running.source._datagrams
         for _ in range(2000):
             running.datagram(b"x" * 9000)
-        eventually(lambda: found.dropped() > 0, 20)
+        eventually(lambda: found.dropped() > 0)
 
 
 @pytest.mark.parametrize(
@@ -245,5 +245,5 @@ def test_an_address_of_the_newer_kind():
         pytest.skip("there is no IPv6 here")
     with running, socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as client:
         client.sendto(MESSAGE + b"six", ("::1", running.port))
-        eventually(lambda: running.sender.messages == ["six"], 30)
+        eventually(lambda: running.sender.messages == ["six"])
     assert json.loads(running.sender.records[0][1].value)["peer"].startswith("[::1]:")
