@@ -34,6 +34,15 @@ _SILENCE_SECONDS = 60.0
 """A subscription without even a heartbeat for so long is taken for dead and resumed."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _CHANGES = ("append", "upsert", "delete")
+_AWAY = (
+    "GATEWAY_UNREACHABLE",
+    "GATEWAY_SLOW",
+    # a gateway that has only just begun has not read the log yet, nor found the rest
+    "LOG_UNREACHABLE",
+    "VIEW_STORE_UNREACHABLE",
+    "VIEW_NOT_READY",
+)
+"""What passes by itself, or is given up on after a while."""
 
 
 class RemoteError(MainstemError):
@@ -350,7 +359,7 @@ class Client:
                 lost = MainstemError("GATEWAY_UNREACHABLE", url=self.url)
             except MainstemError as error:
                 # before the first event there is nothing to resume: say it at once
-                if position is None or error.code not in ("GATEWAY_UNREACHABLE", "GATEWAY_SLOW"):
+                if position is None or error.code not in _AWAY:
                     raise
                 lost = error
             if time.monotonic() + pause > give_up:

@@ -130,6 +130,24 @@ def test_subscribe_goes_on_behind_the_last_event(
     assert [e.code for e in retries] == ["GATEWAY_UNREACHABLE"]
 
 
+@pytest.mark.parametrize("code", ["LOG_UNREACHABLE", "VIEW_NOT_READY"])
+def test_subscribe_waits_for_a_gateway_that_begins(
+    gateway: Gateway, stream: Any, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
+    problem = {"title": code, "status": 503, "detail": "d", "hint": ""}
+    answers = [
+        stream([ROW]),
+        stream([("error", problem, "")]),
+        stream([("append", {"row": {"a": 2}}, "0:2")]),
+    ]
+    gateway.on("GET", "/v1/subscribe", lambda _: answers.pop(0))
+    retries: list[MainstemError] = []
+    events = Client(gateway.url).subscribe("S", limit=2, on_retry=retries.append)
+    assert [e.data["row"]["a"] for e in events] == [1, 2]
+    assert [e.code for e in retries] == ["GATEWAY_UNREACHABLE", code]
+
+
 def test_subscribe_gives_up_after_the_time_out(
     gateway: Gateway, stream: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
