@@ -77,8 +77,8 @@ def test_a_failure_is_said_and_tried_again(bench: Bench, eventually: Wait) -> No
     ]
     want_plugins(bench.folder, ["debezium-postgres"])
     bench.on_demand.start()
-    eventually(lambda: worker_word(bench.folder).problem)
-    assert "there is no network" in str(worker_word(bench.folder).problem)
+    eventually(lambda: "there is no network" in str(worker_word(bench.folder).problem))
+    eventually(lambda: bench.events)
     assert bench.events[0].kind == "died"
     eventually(lambda: bench.state == "ready")
     assert worker_word(bench.folder).problem is None
