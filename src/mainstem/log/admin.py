@@ -124,10 +124,14 @@ class Admin:
         return None if config is None else _info(found, config)
 
     def topic_id(self, name: str) -> str:
-        """What tells a topic from another one that had its name before."""
+        """What tells a topic from another one that had its name before; fit to name files by.
+
+        Written as Kafka's own tools write it: librdkafka's text may have slashes in it.
+        """
         wanted = TopicCollection([name])
         futures = self._client.describe_topics(wanted, request_timeout=self._timeout)
-        return str(self._result(futures[name], "to describe", name).topic_id)
+        found = str(self._result(futures[name], "to describe", name).topic_id)
+        return found.replace("+", "-").replace("/", "_")
 
     def ensure_topic(self, spec: TopicSpec) -> bool:
         """Make the topic and wait until it can be written to; False when it was there before.

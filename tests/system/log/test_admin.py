@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -59,6 +60,17 @@ def test_life_of_a_topic(admin: Admin, prefix: str) -> None:
     assert admin.topic(spec.name) is None
     assert admin.ensure_topic(spec) is True
     admin.delete_topic(spec.name)
+
+
+def test_ids_of_topics_are_fit_to_name_files_by(admin: Admin, prefix: str) -> None:
+    """Of so many ids some would have a slash or a plus."""
+    names = [f"{prefix}.id-{n}" for n in range(15)]
+    for name in names:
+        admin.ensure_topic(TopicSpec(name, 1, 1, {}))
+    ids = {admin.topic_id(name) for name in names}
+    assert len(ids) == len(names)
+    assert all(re.fullmatch("[A-Za-z0-9_-]{22}", found) for found in ids)
+    admin.delete_topics(names)
 
 
 def test_names_with_an_underscore_are_internal(admin: Admin, prefix: str) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import json
 import re
 import signal
 
 import pytest
+
+from mainstem.testing.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +152,7 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(shop, prices):
         assert reader.stderr.read() == ""
 
 
-def test_transforms_are_tried(shop, prices, tmp_path):
+def test_transforms_are_tried_and_then_done(shop, prices, tmp_path):
     transforms = "filter(price > 0), rename(item, name), drop(tags), mask(name, hash)"
     wrong = f"CREATE SINK priced FROM prices WITH (connector = 'files', folder = '{tmp_path}/out')"
     shop.sql(f"{wrong} TRANSFORM (filter(prise > 0))").failed("UNKNOWN_COLUMN", 3)
@@ -161,3 +164,19 @@ def test_transforms_are_tried(shop, prices, tmp_path):
     assert [record["result"] for record in ran.jsonl] == ["passed", "left out", "bad"]
     hashed = hashlib.sha256(b"a").hexdigest()
     assert f'"after": {{"name": "{hashed}", "price": 12345678901234567890.10}}' in ran.out
+    sink = wrong.replace("/out'", "/out', format = 'jsonl'")
+    shop.do(f"{sink} TRANSFORM ({transforms})")
+
+    def written():
+        files = (tmp_path / "out").glob("*.jsonl")
+        return {
+            row["name"]: row["_deleted"]
+            for file in files
+            for row in map(json.loads, file.read_text().splitlines())
+        }
+
+    # what the filter leaves out of a table is deleted at the target
+    wanted = {'a,"b"': False, "naïve": True}
+    wanted = {hashlib.sha256(name.encode()).hexdigest(): gone for name, gone in wanted.items()}
+    eventually(lambda: written().items() >= wanted.items(), 60, what="both rows")
+    shop.do("DROP SINK priced")
