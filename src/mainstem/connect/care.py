@@ -6,7 +6,8 @@ and be begun again, by this process or another.
 To make one:
 1. its secrets are written to their file. Crash: the file is there, and is written again, the same.
 2. Connect checks the configuration, which changes nothing.
-3. the topic of its heartbeats is made, if there is none: Connect makes no topics.
+3. the topics of its own (heartbeats, history of tables) are made, if there are none: Connect makes
+   no topics.
 4. Connect takes it, with the label of the source. Crash: it is there, and is found by its name.
 
 To remove one, when the catalog has it no more, or has another source of that name:
@@ -14,7 +15,7 @@ To remove one, when the catalog has it no more, or has another source of that na
 2. its offsets are reset: a source of the same name must not go on where this one was.
 3. what it has left in its system (slot, publication) is removed. While that system does not answer
    this is tried again, until a person says that it is to be left there.
-4. the topic of its heartbeats is removed.
+4. the topics of its own are removed.
 5. Connect forgets it. Until then the label says all that is needed to go on with these steps.
 6. its file of secrets is removed. Crash before: the next source of that name writes over it.
 """
@@ -27,8 +28,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from mainstem.connect.carrier import LABEL, Carrier, SourceState, Wanted
+from mainstem.connect.carrier import LABEL, Around, Carrier, SourceState, Wanted
 from mainstem.connect.client import ConnectClient, Connector, State
+from mainstem.connect.debezium_common import HISTORY_TOPIC
 from mainstem.connect.kept_secrets import KeptSecrets
 from mainstem.errors import MainstemError
 
@@ -49,8 +51,8 @@ _PASSING = ("CONNECT_BUSY", "CONNECT_UNREACHABLE")
 class Topics(Protocol):
     """What is needed of the log."""
 
-    def make(self, topic: str) -> None:
-        """A small topic of our own, if it is not there."""
+    def make(self, topic: str, *, forever: bool) -> None:
+        """A small topic of our own, if it is not there; else its records go after a while."""
 
     def remove(self, topic: str) -> None:
         """Harmless when it is not there."""
@@ -71,6 +73,8 @@ class Surroundings:
     """Values of the options of a connector, secrets filled in."""
     mask: Callable[[str], str]
     topics: Topics
+    clients: Mapping[str, str] = field(default_factory=dict)
+    """How Kafka is reached, for a plugin that does so itself."""
     clock: Callable[[], float] = time.monotonic
 
 
@@ -173,8 +177,8 @@ class Care:
         config, renewed = self._config(wanted)
         if found is None:
             self._check(wanted, config)
-            for topic in _own_topics(config):
-                self.at.topics.make(topic)
+            for topic, forever in _own_topics(config).items():
+                self.at.topics.make(topic, forever=forever)
             client.create(self.name, config, stopped=wanted.paused)
             _LOG.info("connector of %s made", wanted.name)
             return
@@ -206,7 +210,9 @@ class Care:
             return self.at.secrets.reference(wanted.name, key)
 
         tables = list(wanted.tables)
-        config = self.at.carrier(wanted.connector).config(wanted.name, options, tables, put_away)
+        around = Around(self.name, self.at.clients)
+        configure = self.at.carrier(wanted.connector).config
+        config = configure(wanted.name, options, tables, put_away, around)
         renewed = self.at.secrets.write(wanted.name, secrets)
         return {**config, "name": self.name, LABEL: wanted.label()}, renewed
 
@@ -252,7 +258,8 @@ class Care:
         self._looked = now
         try:
             options = self.at.resolve(wanted.connector, wanted.options)
-            self.system = self.at.carrier(wanted.connector).state(wanted.name, options)
+            state = self.at.carrier(wanted.connector).state
+            self.system = state(wanted.name, options, self.offsets)
         except MainstemError as error:
             self.system = None
             _LOG.info("%s could not be asked: %s", wanted.name, self.at.mask(error.message))
@@ -314,10 +321,11 @@ class Care:
         self.last_error_at = time.time()
 
 
-def _own_topics(config: Mapping[str, str]) -> list[str]:
-    """Topics that a connector of Debezium writes to beside those of its tables."""
+def _own_topics(config: Mapping[str, str]) -> dict[str, bool]:
+    """Topics that a connector of Debezium writes to beside those of its tables; True: for ever."""
     prefix, name = config.get("topic.heartbeat.prefix"), config.get("topic.prefix")
-    return [f"{prefix}.{name}"] if prefix and name else []
+    found = {f"{prefix}.{name}": False} if prefix and name else {}
+    return found | ({config[HISTORY_TOPIC]: True} if HISTORY_TOPIC in config else {})
 
 
 def _same(made_for: Wanted | None, wanted: Wanted) -> bool:

@@ -29,6 +29,7 @@ from mainstem.gateway.listeners import Listeners
 from mainstem.log.admin import Admin, TopicSpec
 
 _HEARTBEATS_MS = "3600000"
+_FOREVER = "-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,10 @@ class LogTopics:
         self._admin = admin
         self._replicas = replicas
 
-    def make(self, topic: str) -> None:
-        """One partition: it takes a record every few seconds, and only the last one counts."""
-        config = {"cleanup.policy": "delete", "retention.ms": _HEARTBEATS_MS}
+    def make(self, topic: str, *, forever: bool) -> None:
+        """One partition: it takes a record every few seconds at most."""
+        kept = _FOREVER if forever else _HEARTBEATS_MS
+        config = {"cleanup.policy": "delete", "retention.ms": kept, "retention.bytes": _FOREVER}
         self._admin.ensure_topic(TopicSpec(topic, 1, self._replicas, config))
 
     def remove(self, topic: str) -> None:
@@ -200,6 +202,7 @@ def keeper_of(
     at: ConnectPlace,
     topics: LogTopics,
     secrets: Secrets,
+    clients: Mapping[str, str],
 ) -> Keeper:
     """What keeps the connectors of a project in step with its catalog."""
 
@@ -214,6 +217,7 @@ def keeper_of(
         resolve,
         secrets.mask,
         topics,
+        clients,
     )
     return Keeper(project, lambda: wanted_sources(catalog()), surroundings, worker)
 

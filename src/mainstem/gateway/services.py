@@ -143,7 +143,14 @@ class Services:
         keeper = None
         if setup.connect is not None:
             topics = LogTopics(self.admin, replicas)
-            keeper = keeper_of(settings.name, self.catalog, setup.connect, topics, secrets)
+            keeper = keeper_of(
+                settings.name,
+                self.catalog,
+                setup.connect,
+                topics,
+                secrets,
+                setup.connection.java_options(),
+            )
         listeners = Listeners(self.catalog, Log(setup.connection, self.writer), secrets)
         self.connectors = Connectors(self.catalog, keeper, listeners)
         executor = LogExecutor(self.admin, self._store, settings.kafka)

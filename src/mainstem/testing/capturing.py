@@ -58,6 +58,7 @@ class Capturing:
                 lambda name, written: spec_of(Role.SOURCE, name).resolve(written, secrets),
                 secrets.mask,
                 LogTopics(self.admin, 1),
+                self.connection.java_options(),
             ),
             LocalWorker(address.local),
         )

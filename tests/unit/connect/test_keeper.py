@@ -12,7 +12,7 @@ import pytest
 from tests.unit.connect.fake_connect import URL, FakeConnect
 
 from mainstem.connect.care import Care, Surroundings
-from mainstem.connect.carrier import Carrier, PutAway, Wanted
+from mainstem.connect.carrier import Around, Carrier, Offsets, PutAway, Wanted
 from mainstem.connect.client import ConnectClient
 from mainstem.connect.keeper import Keeper
 from mainstem.connect.kept_secrets import KeptSecrets
@@ -42,7 +42,7 @@ class System:
     away: bool = False
     removed: list[str] = field(default_factory=list)
 
-    def state(self, name: str, options: Mapping[str, Any]) -> System:
+    def state(self, name: str, options: Mapping[str, Any], offsets: Offsets) -> System:
         return replace(self)
 
     def remove(self, name: str, options: Mapping[str, Any]) -> None:
@@ -58,7 +58,7 @@ class Topics:
         self.there: set[str] = set()
         self.records = 0
 
-    def make(self, topic: str) -> None:
+    def make(self, topic: str, *, forever: bool) -> None:
         self.there.add(topic)
 
     def remove(self, topic: str) -> None:
@@ -69,7 +69,11 @@ class Topics:
 
 
 def config(
-    name: str, options: Mapping[str, Any], tables: Sequence[str], put_away: PutAway
+    name: str,
+    options: Mapping[str, Any],
+    tables: Sequence[str],
+    put_away: PutAway,
+    around: Around,
 ) -> dict[str, str]:
     return {
         "connector.class": "org.x.Y",
@@ -103,7 +107,7 @@ class Bench:
             lambda connector, written: {"password": self.password},
             self.mask,
             self.topics,
-            lambda: self.now,
+            clock=lambda: self.now,
         )
         worker = worker or LocalWorker(self.folder)
         self.keeper = Keeper("shop", lambda: dict(self.wanted), at, worker)
