@@ -6,23 +6,43 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mainstem.connect.carrier import Around, PutAway
 from mainstem.connect.source_transforms import DROP, REDACT
 from mainstem.vocabulary import INTERNAL_PREFIX
 
 HISTORY_TOPIC = "schema.history.internal.kafka.topic"
 """In a configuration: where the definitions of tables are kept, if they are."""
+SIGNALS_TOPIC = "signal.kafka.topic"
+NOTICES_TOPIC = "notification.sink.topic.name"
+"""In a configuration: where the connector is told to take a snapshot, and tells of it."""
+TABLES = "table.include.list"
+_OPEN = ("bootstrap.servers", "security.protocol", "sasl.mechanism")
+"""Of the settings of a client of Kafka: those that are no secrets."""
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
-def common_config(options: Mapping[str, Any], tables: Sequence[str]) -> dict[str, str]:
-    """Which tables and columns are captured, and how records are written."""
+def common_config(
+    name: str,
+    options: Mapping[str, Any],
+    tables: Sequence[str],
+    put_away: PutAway,
+    around: Around,
+) -> dict[str, str]:
+    """Which tables and columns are captured, how records are written, and who may ask for what."""
     config = {
         "tasks.max": "1",
-        "table.include.list": ",".join(map(re.escape, sorted(tables))),
+        "topic.prefix": name,
+        TABLES: ",".join(map(re.escape, sorted(tables))),
         "heartbeat.interval.ms": str(options["heartbeat"]),
         "topic.heartbeat.prefix": f"{INTERNAL_PREFIX}heartbeat",
         **_VALUES,
         **_RECORDS,
+        **_SNAPSHOTS,
+        SIGNALS_TOPIC: f"{INTERNAL_PREFIX}signals.{name}",
+        NOTICES_TOPIC: f"{INTERNAL_PREFIX}notices.{name}",
+        "signal.kafka.bootstrap.servers": around.clients["bootstrap.servers"],
+        "signal.kafka.groupId": f"{INTERNAL_PREFIX}signals.{around.connector}",
+        **client_config("signal.consumer", put_away, around),
     }
     left_out = [
         *map(_expression, options.get("exclude") or ()),
@@ -33,6 +53,14 @@ def common_config(options: Mapping[str, Any], tables: Sequence[str]) -> dict[str
     if options.get(REDACT):
         config["column.mask.with.3.chars"] = ",".join(map(re.escape, options[REDACT]))
     return config
+
+
+def client_config(prefix: str, put_away: PutAway, around: Around) -> dict[str, str]:
+    """How a plugin reaches Kafka by a client of its own."""
+    return {
+        f"{prefix}.{key}": value if key in _OPEN else put_away(f"kafka.{key}", value)
+        for key, value in around.clients.items()
+    }
 
 
 def _expression(pattern: str) -> str:
@@ -55,4 +83,13 @@ _RECORDS = {
     "value.converter": _JSON,
     "value.converter.schemas.enable": "true",
     "value.converter.replace.null.with.default": "false",
+}
+# a snapshot beside the changes: in pieces, each of which gives way to changes that come meanwhile;
+# nothing is written to the source's database for it
+_SNAPSHOTS = {
+    "signal.enabled.channels": "kafka",
+    "signal.poll.interval.ms": "1000",
+    "read.only": "true",
+    "incremental.snapshot.chunk.size": "8192",
+    "notification.enabled.channels": "sink",
 }

@@ -12,14 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mainstem.connect.carrier import Around, Configure, PutAway
-from mainstem.connect.debezium_common import HISTORY_TOPIC, common_config
+from mainstem.connect.debezium_common import HISTORY_TOPIC, client_config, common_config
 from mainstem.connect.mysql_connection import address
 from mainstem.connect.source_transforms import in_database
 from mainstem.vocabulary import INTERNAL_PREFIX
 
 _HISTORY = "schema.history.internal"
-_OPEN = ("bootstrap.servers", "security.protocol", "sasl.mechanism")
-"""Of the settings of a client of Kafka: those that are no secrets."""
 _FIRST_ID = 2**31
 _MYSQL = {
     "connector.class": "io.debezium.connector.mysql.MySqlConnector",
@@ -43,7 +41,6 @@ def _configure(fixed: Mapping[str, str], tls: Mapping[str, str]) -> Configure:
         at = address(options)
         config = {
             **fixed,
-            "topic.prefix": name,
             "database.hostname": at.host,
             "database.port": str(at.port),
             "database.user": at.user,
@@ -51,7 +48,7 @@ def _configure(fixed: Mapping[str, str], tls: Mapping[str, str]) -> Configure:
             "database.server.id": str(options.get("server_id") or _server_id(around.connector)),
             "snapshot.mode": "initial" if options["snapshot"] == "initial" else "no_data",
             **_VALUES,
-            **common_config(in_database(options, at.database), tables),
+            **common_config(name, in_database(options, at.database), tables, put_away, around),
             **_history(name, put_away, around),
         }
         if at.password is not None:
@@ -71,15 +68,13 @@ def _server_id(connector: str) -> int:
 
 
 def _history(name: str, put_away: PutAway, around: Around) -> dict[str, str]:
-    settings = {
+    return {
         _HISTORY: "io.debezium.storage.kafka.history.KafkaSchemaHistory",
         HISTORY_TOPIC: f"{INTERNAL_PREFIX}history.{name}",
         f"{_HISTORY}.kafka.bootstrap.servers": around.clients["bootstrap.servers"],
+        **client_config(f"{_HISTORY}.producer", put_away, around),
+        **client_config(f"{_HISTORY}.consumer", put_away, around),
     }
-    for key, value in around.clients.items():
-        kept = value if key in _OPEN else put_away(f"kafka.{key}", value)
-        settings[f"{_HISTORY}.producer.{key}"] = settings[f"{_HISTORY}.consumer.{key}"] = kept
-    return settings
 
 
 _VALUES = {

@@ -40,8 +40,6 @@ def connector_config(
     at = address(options)
     config = {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-        "tasks.max": "1",
-        "topic.prefix": name,
         "database.hostname": at["host"],
         "database.port": at["port"],
         "database.dbname": at["dbname"],
@@ -53,7 +51,7 @@ def connector_config(
         "publication.autocreate.mode": "disabled" if options.get("publication") else "filtered",
         "snapshot.mode": "initial" if options["snapshot"] == "initial" else "no_data",
         **_VALUES,
-        **common_config(options, tables),
+        **common_config(name, options, tables, put_away, around),
     }
     if "password" in at:
         config["database.password"] = put_away("database.password", at["password"])

@@ -23,7 +23,7 @@ _MOST_NAMED = 10
 
 _SETTINGS = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL",
              "binlog_row_value_options": ""}  # fmt: skip
-_ALSO = ("version", "server_id")
+_ALSO = ("version", "server_id", "gtid_mode")
 _TABLES = """
 SELECT table_schema AS `schema`, table_name AS name FROM information_schema.tables
 WHERE table_type = 'BASE TABLE'
@@ -58,18 +58,19 @@ class MySqlCapture:
         at = address(options)
         options = in_database(options, at.database)
         with connected(options) as server:
-            self._check_server(server, options)
+            joins = self._check_server(server, options)
             check_rights(server, at.user)
             if self._mariadb:
                 _check_definitions(server)
             found = []
             for table in _chosen(server, options, at.database):
                 check_table_rights(server, at.user, table)
-                found.append(_captured(server, name, table, options))
+                found.append(_captured(server, name, table, options, joins=joins))
         check_tables(options, (captured.table for captured in found))
         return tuple(found)
 
-    def _check_server(self, server: Server, options: Mapping[str, Any]) -> None:
+    def _check_server(self, server: Server, options: Mapping[str, Any]) -> bool:
+        """Whether tables can be added later, which takes GTIDs; MariaDB always has them."""
         names = ", ".join(f"'{name}'" for name in (*_SETTINGS, *_ALSO))
         rows = server.rows(f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({names})")
         settings = {row["variable_name"]: str(row["value"]) for row in rows}
@@ -89,6 +90,7 @@ class MySqlCapture:
                 raise _setting(where, setting, has, wanted or "''")
         if settings["server_id"] == "0":
             raise _setting(where, "server_id", "0", "1")
+        return self._mariadb or settings.get("gtid_mode") == "ON"
 
 
 def _setting(where: str, setting: str, has: str, wanted: str) -> MainstemError:
@@ -127,7 +129,7 @@ def _chosen(server: Server, options: Mapping[str, Any], database: str) -> list[t
 
 
 def _captured(
-    server: Server, name: str, table: tuple[str, str], options: Mapping[str, Any]
+    server: Server, name: str, table: tuple[str, str], options: Mapping[str, Any], *, joins: bool
 ) -> Captured:
     full = ".".join(table)
     if not all(map(_TOPIC_PART.fullmatch, table)):
@@ -142,7 +144,7 @@ def _captured(
     ]
     columns = tuple(_column(full, column) for column in kept)
     database = address(options).database
-    return Captured(full, f"{name}.{full}", columns, key, whole=True, home=database)
+    return Captured(full, f"{name}.{full}", columns, key, whole=True, joins=joins, home=database)
 
 
 def _left_out(table: str, column: Mapping[str, Any], options: Mapping[str, Any]) -> bool:

@@ -124,7 +124,7 @@ def _told(error: Exception, options: Mapping[str, Any], user: str) -> MainstemEr
     number, where = _number(error), place(options)
     text = str(error.args[-1]) if error.args else type(error).__name__
     if number in _LOGIN_REFUSED:
-        return MainstemError("SOURCE__LOGIN_REFUSED", where=where, user=user)
+        return MainstemError("SOURCE_LOGIN_REFUSED", where=where, user=user)
     if number in NOT_ALLOWED:
         return MainstemError(
             "SOURCE_NOT_ALLOWED",

@@ -168,7 +168,7 @@ def _without_added(
     known: Sequence[Definition],
     tables: tuple[Captured, ...],
 ) -> tuple[tuple[Captured, ...], tuple[str, ...]]:
-    """Only the tables that the source has begun with: of others, rows from before would lack."""
+    """Those that were there, and those whose rows from before can be read while the source runs."""
     if before is None:
         return tables, ()
     topics = {definition.topic for definition in known}
@@ -176,6 +176,8 @@ def _without_added(
     if not added:
         return tables, ()
     names = ", ".join(captured.table for captured in added)
+    if all(captured.joins for captured in added):
+        return tables, (f"source {source.name} reads {names} while the changes of others go on",)
     if before.captures != source.captures:
         raise MainstemError("TABLE_ADDED", option="tables", name=source.name, tables=names)
     note = f"source {source.name} does not capture {names}, made after it: use another source"

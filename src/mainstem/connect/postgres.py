@@ -22,6 +22,8 @@ from mainstem.vocabulary import HIDDEN_PREFIX, RESERVED_COLUMNS, Column
 
 _TOPIC_PART = re.compile(r"[A-Za-z0-9_-]+")
 _MOST_NAMED = 10
+_SNAPSHOTS_SINCE = 130_000
+"""The version that tells which transactions a snapshot has seen."""
 _TEXT = re.compile(r"text|character(?: varying)?(?:\(\d+\))?")
 """Types that Debezium takes for texts, as PostgreSQL shows them; domains are none of them."""
 
@@ -165,7 +167,12 @@ def _captured(
         columns[column.name.lower()] = _column(full, column)
     key = tuple(table.key)
     return Captured(
-        full, f"{name}.{full}", tuple(columns.values()), key, whole=table.identity == "f"
+        full,
+        f"{name}.{full}",
+        tuple(columns.values()),
+        key,
+        whole=table.identity == "f",
+        joins=connection.info.server_version >= _SNAPSHOTS_SINCE,
     )
 
 

@@ -178,7 +178,7 @@ def _time_text(text: SparkColumn) -> SparkColumn:
     )
     fraction = F.format_string(".%06d", F.abs(micros) % 1_000_000)
     made = F.when(
-        F.abs(micros) % 1_000_000 != 0, F.concat(clock, F.rtrim(fraction, F.lit("0")))
+        F.abs(micros) % 1_000_000 != 0, F.concat(clock, F.regexp_replace(fraction, "0+$", ""))
     ).otherwise(clock)
     return F.when(micros.isNotNull(), made)
 

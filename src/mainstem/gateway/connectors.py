@@ -23,10 +23,13 @@ from mainstem.connect.secrets import Secrets
 from mainstem.connect.source_transforms import told_columns
 from mainstem.connect.spec import Role
 from mainstem.definitions.model import Format, Kind
-from mainstem.errors import MainstemError
+from mainstem.errors import MainstemError, did_you_mean
 from mainstem.gateway.connector_shown import connector_shown, not_run
 from mainstem.gateway.listeners import Listeners
 from mainstem.log.admin import Admin, TopicSpec
+from mainstem.log.connection import Connection
+from mainstem.log.consumer import read_range
+from mainstem.log.producer import Outgoing, Producer
 
 _HEARTBEATS_MS = "3600000"
 _FOREVER = "-1"
@@ -74,9 +77,10 @@ def wanted_sources(catalog: Catalog) -> dict[str, Wanted]:
 class LogTopics:
     """The log, as those who look after connectors need it."""
 
-    def __init__(self, admin: Admin, replicas: int) -> None:
+    def __init__(self, admin: Admin, replicas: int, connection: Connection) -> None:
         self._admin = admin
         self._replicas = replicas
+        self._connection = connection
 
     def make(self, topic: str, *, forever: bool) -> None:
         """One partition: it takes a record every few seconds at most."""
@@ -92,6 +96,22 @@ class LogTopics:
         """The sum of their ends."""
         ends = self._admin.all_end_offsets(topics)
         return sum(sum(partitions.values()) for partitions in ends.values())
+
+    def send(self, topic: str, key: bytes, value: bytes) -> None:
+        """Rare: so there is a producer for each."""
+        producer = Producer(self._connection)
+        try:
+            producer.send(topic, [Outgoing(key, value, partition=0)])
+        finally:
+            producer.close()
+
+    def read(self, topic: str, start: int) -> tuple[list[bytes], int]:
+        """Nothing, while the topic is not there."""
+        end = self._admin.all_end_offsets([topic]).get(topic, {}).get(0, 0)
+        if end <= start:
+            return [], start
+        batches = read_range(self._connection, topic, {0: start}, {0: end})
+        return [record.value for batch in batches for record in batch if record.value], end
 
 
 class Connectors:
@@ -175,6 +195,16 @@ class Connectors:
         """Let it begin anew when it is resumed; it has to be paused."""
         self._kept(name).reset_offsets()
 
+    def snapshot(self, name: str, tables: Sequence[str]) -> list[str]:
+        """Have rows of some tables read once more, or of all; gives which."""
+        care = self._kept(name)
+        if care.wanted is None:
+            raise MainstemError("CONNECTOR_UNKNOWN", name=name, suggestion="")
+        known = care.wanted.tables
+        chosen = [_named(table, known, care.wanted.name) for table in tables] or list(known)
+        care.snapshot(chosen)
+        return chosen
+
     def forget(self, name: str) -> None:
         """Remove a dropped source's connector, though what it left behind cannot be removed."""
         care = self._kept(name)
@@ -194,6 +224,20 @@ class Connectors:
             return wanted_sources(self._catalog())
         except MainstemError:
             return {}
+
+
+def _named(table: str, known: Sequence[str], source: str) -> str:
+    """A captured table by its name, with schema or without."""
+    found = [one for one in known if table in (one, one.partition(".")[2])]
+    if len(found) != 1:
+        raise MainstemError(
+            "NOT_CAPTURED",
+            name=source,
+            table=table,
+            known=", ".join(known),
+            suggestion=did_you_mean(table, known),
+        )
+    return found[0]
 
 
 def keeper_of(

@@ -142,7 +142,7 @@ class Services:
         secrets = Secrets(setup.project, os.environ)
         keeper = None
         if setup.connect is not None:
-            topics = LogTopics(self.admin, replicas)
+            topics = LogTopics(self.admin, replicas, setup.connection)
             keeper = keeper_of(
                 settings.name,
                 self.catalog,

@@ -10,9 +10,10 @@ import psycopg
 import pytest
 
 from mainstem.errors import MainstemError
-from mainstem.testing.captured import CapturedTable
-from mainstem.testing.capturing import Capturing
+from mainstem.testing.capturing import LONG, Capturing
+from mainstem.testing.carried import CarriedTable
 from mainstem.testing.driver import Driver
+from mainstem.testing.waiting import eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -60,6 +61,11 @@ CREATE TABLE things (
 ALTER TABLE things OWNER TO capturer;
 ALTER TABLE things ALTER note SET STORAGE EXTERNAL, ALTER memo SET STORAGE EXTERNAL;
 """
+EXTRAS = """
+CREATE TABLE extras (id bigint PRIMARY KEY, note text);
+ALTER TABLE extras OWNER TO capturer;
+INSERT INTO extras SELECT id, 'first' FROM generate_series(1, 20000) AS id
+"""
 LARGE = "x" * 20_000
 
 
@@ -68,8 +74,9 @@ def things(capturing: Capturing) -> Iterator[psycopg.Connection[Any]]:
     """The table, with some rows that are there before anybody looks."""
     with psycopg.connect(capturing.shop.url(), autocommit=True) as connection:
         connection.execute(MAKE)
+        connection.execute(EXTRAS)
         yield connection
-        connection.execute("DROP TABLE things; DROP TYPE mood")
+        connection.execute("DROP TABLE things, extras; DROP TYPE mood")
 
 
 class Workload:
@@ -177,7 +184,7 @@ def test_rows_and_changes_of_a_random_workload(
     workload = Workload(things, random.Random(seed))
     workload.run(20)
     driver.apply(SOURCE)
-    table = CapturedTable(capturing, driver, "store", "store_things")
+    table = CarriedTable(capturing, driver, "store", "store_things")
     table.carry()
     workload.run(20)  # some of it while the rows that are there are read
     table.await_row(workload.insert())
@@ -201,6 +208,20 @@ def test_rows_and_changes_of_a_random_workload(
     assert caught.value.code == "SOURCE_CHANGED"
     driver.apply(SOURCE)
     assert_equal(driver, things, {**COLUMNS, "more": "more::text"})
+    driver.apply(SOURCE.replace("'things'", "'things, extras'"))
+    extras = CarriedTable(capturing, driver, "store", "store_extras")
+    extras.carry()
+    things.execute("UPDATE extras SET note = 'changed' WHERE id % 2 = 0")
+    extras.await_snapshot("public.extras")
+    things.execute("INSERT INTO extras VALUES (0, 'last')")
+    extras.await_row(0)
+    driver.run()
+    rows = {row["id"]: row["note"] for row in driver.rows("store_extras")}
+    assert rows == dict(things.execute("SELECT id, note FROM extras").fetchall())
+
+    before = len(extras.seen())
+    capturing.keeper.care("store").snapshot(["public.extras"])
+    eventually(lambda: len(extras.seen()) >= before + len(rows), LONG, what="all rows once more")
     log = b"".join(table.values())
     assert not [name for name, text in UNSEEN.items() if text[:100].encode() in log]
 

@@ -18,7 +18,7 @@ Change = tuple[str, int | None]
 """Operation and id; without an id it is that of any row."""
 
 
-class CapturedTable:
+class CarriedTable:
     """A table with a column `id`, which a source of a driver's catalog captures."""
 
     def __init__(self, capturing: Capturing, driver: Driver, source: str, name: str) -> None:
@@ -81,3 +81,17 @@ class CapturedTable:
         assert [one if other[1] is not None else (one[0], None) for one, other in pairs] == [
             *wanted
         ]
+
+    def await_snapshot(self, table: str) -> None:
+        """Waits until the snapshot of a table, as the source names it, has ended well."""
+        last: dict[str, object] = {}
+
+        def done() -> bool:
+            last.update(self._capturing.shown(self._source))
+            snapshots = last["snapshots"]
+            return isinstance(snapshots, dict) and snapshots.get(table) == "done"
+
+        try:
+            eventually(done, LONG)
+        except AssertionError:
+            raise AssertionError(f"{last}") from None
