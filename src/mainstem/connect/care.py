@@ -180,7 +180,12 @@ class Care:
     def snapshot(self, tables: Sequence[str]) -> None:
         """A person asks for it: rows of these tables are read once more, while changes go on."""
         assert self.wanted is not None
-        snapshots = self._take_up(self._config(self.wanted, self.found)[0])
+        config, _ = self._config(self.wanted, self.found)
+        if SIGNALS_TOPIC not in config:
+            raise MainstemError("SNAPSHOT_IMPOSSIBLE", connector=self.wanted.connector)
+        for topic, forever in _own_topics(config).items():
+            self.at.topics.make(topic, forever=forever)
+        snapshots = self._take_up(config)
         for table in tables:
             snapshots.ask(table, uuid.uuid4().hex, self.at.clock())
 

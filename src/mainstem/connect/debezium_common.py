@@ -21,14 +21,8 @@ _OPEN = ("bootstrap.servers", "security.protocol", "sasl.mechanism")
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
-def common_config(
-    name: str,
-    options: Mapping[str, Any],
-    tables: Sequence[str],
-    put_away: PutAway,
-    around: Around,
-) -> dict[str, str]:
-    """Which tables and columns are captured, how records are written, and who may ask for what."""
+def common_config(name: str, options: Mapping[str, Any], tables: Sequence[str]) -> dict[str, str]:
+    """Which tables and columns are captured, and how records are written."""
     config = {
         "tasks.max": "1",
         "topic.prefix": name,
@@ -37,12 +31,6 @@ def common_config(
         "topic.heartbeat.prefix": f"{INTERNAL_PREFIX}heartbeat",
         **_VALUES,
         **_RECORDS,
-        **_SNAPSHOTS,
-        SIGNALS_TOPIC: f"{INTERNAL_PREFIX}signals.{name}",
-        NOTICES_TOPIC: f"{INTERNAL_PREFIX}notices.{name}",
-        "signal.kafka.bootstrap.servers": around.clients["bootstrap.servers"],
-        "signal.kafka.groupId": f"{INTERNAL_PREFIX}signals.{around.connector}",
-        **client_config("signal.consumer", put_away, around),
     }
     left_out = [
         *map(_expression, options.get("exclude") or ()),
@@ -53,6 +41,26 @@ def common_config(
     if options.get(REDACT):
         config["column.mask.with.3.chars"] = ",".join(map(re.escape, options[REDACT]))
     return config
+
+
+def snapshot_config(name: str, put_away: PutAway, around: Around) -> dict[str, str]:
+    """How it is asked for a snapshot beside the changes, which comes in pieces.
+
+    Each of them gives way to changes that come meanwhile; nothing is written to the source's
+    database for it.
+    """
+    return {
+        "read.only": "true",
+        "incremental.snapshot.chunk.size": "8192",
+        "signal.enabled.channels": "kafka",
+        "signal.poll.interval.ms": "1000",
+        SIGNALS_TOPIC: f"{INTERNAL_PREFIX}signals.{name}",
+        "signal.kafka.bootstrap.servers": around.clients["bootstrap.servers"],
+        "signal.kafka.groupId": f"{INTERNAL_PREFIX}signals.{around.connector}",
+        **client_config("signal.consumer", put_away, around),
+        "notification.enabled.channels": "sink",
+        NOTICES_TOPIC: f"{INTERNAL_PREFIX}notices.{name}",
+    }
 
 
 def client_config(prefix: str, put_away: PutAway, around: Around) -> dict[str, str]:
@@ -83,13 +91,4 @@ _RECORDS = {
     "value.converter": _JSON,
     "value.converter.schemas.enable": "true",
     "value.converter.replace.null.with.default": "false",
-}
-# a snapshot beside the changes: in pieces, each of which gives way to changes that come meanwhile;
-# nothing is written to the source's database for it
-_SNAPSHOTS = {
-    "signal.enabled.channels": "kafka",
-    "signal.poll.interval.ms": "1000",
-    "read.only": "true",
-    "incremental.snapshot.chunk.size": "8192",
-    "notification.enabled.channels": "sink",
 }

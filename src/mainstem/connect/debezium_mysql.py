@@ -12,7 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mainstem.connect.carrier import Around, Configure, PutAway
-from mainstem.connect.debezium_common import HISTORY_TOPIC, client_config, common_config
+from mainstem.connect.debezium_common import (
+    HISTORY_TOPIC,
+    client_config,
+    common_config,
+    snapshot_config,
+)
 from mainstem.connect.mysql_connection import address
 from mainstem.connect.source_transforms import in_database
 from mainstem.vocabulary import INTERNAL_PREFIX
@@ -30,7 +35,7 @@ _MARIADB = {
 }
 
 
-def _configure(fixed: Mapping[str, str], tls: Mapping[str, str]) -> Configure:
+def _configure(fixed: Mapping[str, str], tls: Mapping[str, str], *, snapshots: bool) -> Configure:
     def configure(
         name: str,
         options: Mapping[str, Any],
@@ -48,7 +53,8 @@ def _configure(fixed: Mapping[str, str], tls: Mapping[str, str]) -> Configure:
             "database.server.id": str(options.get("server_id") or _server_id(around.connector)),
             "snapshot.mode": "initial" if options["snapshot"] == "initial" else "no_data",
             **_VALUES,
-            **common_config(name, in_database(options, at.database), tables, put_away, around),
+            **common_config(name, in_database(options, at.database), tables),
+            **(snapshot_config(name, put_away, around) if snapshots else {}),
             **_history(name, put_away, around),
         }
         if at.password is not None:
@@ -58,8 +64,9 @@ def _configure(fixed: Mapping[str, str], tls: Mapping[str, str]) -> Configure:
     return configure
 
 
-mysql_config = _configure(_MYSQL, {})
-mariadb_config = _configure(_MARIADB, {"disabled": "disable", "required": "trust"})
+# a snapshot beside changes takes GTIDs, which MySQL has only where its gtid_mode is on
+mysql_config = _configure(_MYSQL, {}, snapshots=False)
+mariadb_config = _configure(_MARIADB, {"disabled": "disable", "required": "trust"}, snapshots=True)
 
 
 def _server_id(connector: str) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mainstem.connect.carrier import Around, PutAway
-from mainstem.connect.debezium_common import common_config
+from mainstem.connect.debezium_common import common_config, snapshot_config
 from mainstem.connect.postgres_connection import address
 from mainstem.connect.postgres_slots import publication_of, slot_of
 from mainstem.schemas.changes import UNAVAILABLE
@@ -51,7 +51,8 @@ def connector_config(
         "publication.autocreate.mode": "disabled" if options.get("publication") else "filtered",
         "snapshot.mode": "initial" if options["snapshot"] == "initial" else "no_data",
         **_VALUES,
-        **common_config(name, options, tables, put_away, around),
+        **common_config(name, options, tables),
+        **snapshot_config(name, put_away, around),
     }
     if "password" in at:
         config["database.password"] = put_away("database.password", at["password"])

@@ -23,7 +23,7 @@ _MOST_NAMED = 10
 
 _SETTINGS = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL",
              "binlog_row_value_options": ""}  # fmt: skip
-_ALSO = ("version", "server_id", "gtid_mode")
+_ALSO = ("version", "server_id")
 _TABLES = """
 SELECT table_schema AS `schema`, table_name AS name FROM information_schema.tables
 WHERE table_type = 'BASE TABLE'
@@ -58,19 +58,18 @@ class MySqlCapture:
         at = address(options)
         options = in_database(options, at.database)
         with connected(options) as server:
-            joins = self._check_server(server, options)
+            self._check_server(server, options)
             check_rights(server, at.user)
             if self._mariadb:
                 _check_definitions(server)
             found = []
             for table in _chosen(server, options, at.database):
                 check_table_rights(server, at.user, table)
-                found.append(_captured(server, name, table, options, joins=joins))
+                found.append(_captured(server, name, table, options, joins=self._mariadb))
         check_tables(options, (captured.table for captured in found))
         return tuple(found)
 
-    def _check_server(self, server: Server, options: Mapping[str, Any]) -> bool:
-        """Whether tables can be added later, which takes GTIDs; MariaDB always has them."""
+    def _check_server(self, server: Server, options: Mapping[str, Any]) -> None:
         names = ", ".join(f"'{name}'" for name in (*_SETTINGS, *_ALSO))
         rows = server.rows(f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({names})")
         settings = {row["variable_name"]: str(row["value"]) for row in rows}
@@ -90,7 +89,6 @@ class MySqlCapture:
                 raise _setting(where, setting, has, wanted or "''")
         if settings["server_id"] == "0":
             raise _setting(where, "server_id", "0", "1")
-        return self._mariadb or settings.get("gtid_mode") == "ON"
 
 
 def _setting(where: str, setting: str, has: str, wanted: str) -> MainstemError:

@@ -61,6 +61,7 @@ def test_where_and_what() -> None:
     plain, _ = config("mysql-cdc", tls="required")
     assert plain["connector.class"] == "io.debezium.connector.mysql.MySqlConnector"
     assert plain["database.ssl.mode"] == "required"
+    assert not [key for key in plain if key.startswith("signal.")]
 
 
 def test_the_id_of_a_reader_is_its_own_and_stays() -> None:
