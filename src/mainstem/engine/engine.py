@@ -120,7 +120,16 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
 
         responder = Responder(
             setup.connection,
-            Answers(spark, setup.connection, setup.settings.spark, admin, ledger, formats, is_live),
+            Answers(
+                spark,
+                setup.connection,
+                setup.settings.spark,
+                admin,
+                ledger,
+                formats,
+                setup.project,
+                is_live,
+            ),
         )
         answering = threading.Thread(
             target=responder.run, args=(stop,), name="answers", daemon=True

@@ -145,7 +145,7 @@ class Services:
             topics = LogTopics(self.admin, replicas)
             keeper = keeper_of(settings.name, self.catalog, setup.connect, topics, secrets)
         listeners = Listeners(self.catalog, Log(setup.connection, self.writer), secrets)
-        self.connectors = Connectors(self.catalog, keeper, listeners)
+        self.connectors = Connectors(self.catalog, keeper, listeners, self.statuses)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
         self.changes = Changes(
@@ -155,7 +155,11 @@ class Services:
             LogFactsReader(self.admin),
             DefinedSchemas(source),
             PlannedConnectors(
-                secrets, self.connectors.capture_of, check_target, self.connectors.runs
+                secrets,
+                self.connectors.capture_of,
+                check_target,
+                self.connectors.runs,
+                self.engine.look,
             ),
             target=f"{settings.name} ({setup.connection.servers})",
         )

@@ -131,7 +131,13 @@ class Driver:
         self.formats = Formats(self.registry)
         self.codec = Codec(KnownSchemas(self.registry))
         self._answers = Answers(
-            self.spark, self.connection, self._settings, self.admin, self._ledger, self.formats
+            self.spark,
+            self.connection,
+            self._settings,
+            self.admin,
+            self._ledger,
+            self.formats,
+            self.folder,
         )
         self._reports: list[Report] = []
         self._topics = CaseTopics(self.connection, self.admin, self.prefix)

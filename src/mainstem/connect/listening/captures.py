@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from mainstem.connect.capture import Captured
-from mainstem.connect.listening.column_list import Declared, read_columns
+from mainstem.connect.listening.column_list import columns_of, read_columns
 from mainstem.connect.listening.made_values import maker
 from mainstem.connect.listening.options import address_of, invalid, stream_of
 from mainstem.connect.listening.request_ids import RequestId
@@ -60,7 +60,7 @@ class WebhookCapture:
                     problem = "it needs the option columns"
                     raise invalid(option, str(options[option]), problem, "'id'")
             return (stream_of(name, options, RAW_COLUMNS, event_time="at"),)
-        return _typed(name, options, read_columns(options["columns"]))
+        return typed_stream(name, options, columns_of(read_columns(options["columns"])))
 
 
 class GeneratorCapture:
@@ -71,14 +71,13 @@ class GeneratorCapture:
         columns = read_columns(options["columns"], made=True)
         for declared in columns:
             maker(declared)
-        return _typed(name, options, columns)
+        return typed_stream(name, options, columns_of(columns))
 
 
-def _typed(
-    name: str, options: Mapping[str, Any], declared: Sequence[Declared]
+def typed_stream(
+    name: str, options: Mapping[str, Any], columns: tuple[Column, ...]
 ) -> tuple[Captured, ...]:
     """A stream with columns that are given, of which some may be key and event time."""
-    columns = tuple(one.column for one in declared)
     key = options["key"] or ()
     for column in key:
         _known(columns, "key", column)
