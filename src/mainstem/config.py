@@ -84,9 +84,9 @@ class SparkSettings(Section):
         default_factory=dict, description="More Spark settings, by their own names."
     )
     source_folders: tuple[str, ...] = Field(
-        (),
-        description="Folders outside of the project that sources of the connector `files` may"
-        " read.",
+        ("data",),
+        description="Folders that sources of the connector `files` may read, with all in them;"
+        " relative to the project.",
     )
     source_formats: tuple[str, ...] = Field(
         ("rate", "rate-micro-batch"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mainstem.connect.spec import Field, FieldKind
 
-_CONNECTORS = frozenset(("files",))
+_CONNECTORS = frozenset(("files", "jdbc-poll", "kafka", "spark"))
 
 
 def runs_on_spark(connector: str) -> bool:

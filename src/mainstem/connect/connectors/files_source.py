@@ -27,9 +27,9 @@ SPEC = ConnectorSpec(
         Field(
             "folder",
             FieldKind.TEXT,
-            "The folder, which all of Spark's workers reach: inside of the project, or below one "
-            "of `source_folders` of `[spark]` in mainstem.toml.",
-            "incoming",
+            "The folder, which all of Spark's workers reach: below one of `source_folders` of "
+            "`[spark]` in mainstem.toml, which are `data` of the project without it.",
+            "data/incoming",
             required=True,
             place=True,
         ),

@@ -80,14 +80,14 @@ def typed_stream(
     """A stream with columns that are given, of which some may be key and event time."""
     key = options["key"] or ()
     for column in key:
-        _known(columns, "key", column)
+        type_of(columns, "key", column)
     event_time = options["event_time"]
-    if event_time is not None and _known(columns, "event_time", event_time) not in TIME_TYPES:
+    if event_time is not None and type_of(columns, "event_time", event_time) not in TIME_TYPES:
         raise invalid("event_time", event_time, "it is no TIMESTAMP", "'at'")
     return (stream_of(name, options, columns, key=key, event_time=event_time),)
 
 
-def _known(columns: tuple[Column, ...], option: str, name: str) -> str:
+def type_of(columns: tuple[Column, ...], option: str, name: str) -> str:
     """The type of a column that an option names."""
     for column in columns:
         if column.name == name:

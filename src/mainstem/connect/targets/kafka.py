@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from mainstem.connect.kafka_cluster import connection_of
 from mainstem.connect.targets.target import (
     ID,
     OFFSET,
@@ -37,7 +38,7 @@ from mainstem.connect.targets.target import (
 )
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin, TopicSpec
-from mainstem.log.connection import MAX_RECORD_BYTES, Connection
+from mainstem.log.connection import MAX_RECORD_BYTES
 from mainstem.log.delivery import check_size, size_of
 from mainstem.log.producer import Outgoing, Transaction, TransactionalProducer
 from mainstem.log.task_writer import TaskWrite, committed_token, tokens_topic
@@ -59,7 +60,7 @@ def form(options: Mapping[str, Any]) -> Form:
 def check(options: Mapping[str, Any], shape: Shape) -> None:
     """Whether the cluster answers and lets us in."""
     with _told(options):
-        admin = Admin(_connection(options))
+        admin = Admin(connection_of(options))
         try:
             admin.topic(_topic(options, shape))
         finally:
@@ -78,7 +79,7 @@ class KafkaTarget:
         self._options = options
         self._shape = shape
         self._topic = _topic(options, shape)
-        self._connection = _connection(options)
+        self._connection = connection_of(options)
         self._task: TaskWrite | None = None
         self._known = False
         """True when the records are there."""
@@ -182,23 +183,6 @@ class _UnfinishedError(Exception):
 
 def _topic(options: Mapping[str, Any], shape: Shape) -> str:
     return str(options["topic"] or shape.name)
-
-
-def _connection(options: Mapping[str, Any]) -> Connection:
-    given = {
-        "security.protocol": options["security"],
-        "sasl.mechanisms": options["mechanism"].upper(),
-        "sasl.username": options["user"],
-        "sasl.password": options["password"],
-        "ssl.ca.location": options["ca"],
-    }
-    sasl = options["security"].startswith("sasl")
-    found = {
-        name: value
-        for name, value in given.items()
-        if value is not None and (sasl or not name.startswith("sasl."))
-    }
-    return Connection(options["servers"], found)
 
 
 @contextmanager

@@ -14,14 +14,13 @@ import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_type
 
-from mainstem.connect.listening.column_list import columns_of, read_columns
+from mainstem.connect.listening.column_list import columns_of, read_columns, written_columns
 from mainstem.engine.sources.file_parts import CSV, JSONL, LINES, Kind
 from mainstem.engine.sources.file_plan import present
 from mainstem.errors import MainstemError
 from mainstem.schemas.infer import infer
 from mainstem.schemas.model import Reference, Schema, SchemaType
 from mainstem.schemas.parse import parse
-from mainstem.schemas.sql_names import sql_name
 from mainstem.schemas.to_columns import to_columns
 from mainstem.vocabulary import Column
 
@@ -88,8 +87,7 @@ def _types(schema: pa.Schema) -> Iterator[tuple[str, str]]:
 
 def _of_types(types: Iterable[tuple[str, str]]) -> tuple[Column, ...]:
     """The columns, if they can be called so."""
-    written = ", ".join(f"{sql_name(name)} {type_}" for name, type_ in types)
-    return columns_of(read_columns(written))
+    return columns_of(read_columns(written_columns(types)))
 
 
 def _beginning(path: Path) -> bytes:

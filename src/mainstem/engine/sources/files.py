@@ -39,9 +39,9 @@ _SUM_UP_EVERY = 50
 def folder_of(written: str, project: Path, settings: SparkSettings) -> Path:
     """The folder of an option, if a source may read it: SOURCE_FOLDER when not."""
     folder = (project / written).resolve()
-    allowed = (project, *map(Path, settings.source_folders))
-    if not any(folder.is_relative_to(home.resolve()) for home in allowed):
-        problem = "it is neither inside of the project nor below one of [spark] source_folders"
+    homes = [(project / home).resolve() for home in settings.source_folders]
+    if not any(folder.is_relative_to(home) for home in homes):
+        problem = f"sources may read {', '.join(settings.source_folders) or 'no folder'} alone"
         raise MainstemError("SOURCE_FOLDER", folder=written, problem=problem, option="folder")
     if not folder.is_dir():
         problem = "there is no such folder"

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from mainstem.engine.sources import kafka_copy
 from mainstem.engine.sources.files import FileBatches
+from mainstem.engine.sources.formats import as_records, read_format
+from mainstem.engine.sources.jdbc import JdbcBatches
+from mainstem.engine.sources.kafka_copy import read_topics
 from mainstem.engine.sources.source import Asked, SourceCalls, Surroundings, ticks
 from mainstem.engine.writer import Split
 
@@ -43,6 +47,24 @@ def _files(session: SparkSession, at: Surroundings, largest: int) -> SourceRun:
     return _asked(session, at, files, calls)
 
 
+def _jdbc(session: SparkSession, at: Surroundings, largest: int) -> SourceRun:
+    return _asked(session, at, JdbcBatches(session, at), _calls(at, largest))
+
+
+def _kafka(session: SparkSession, at: Surroundings, largest: int) -> SourceRun:
+    rows = read_topics(session, at.options, at.settings.max_records_per_batch)
+    calls = _calls(at, largest)
+    calls.as_records = kafka_copy.as_records
+    return SourceRun(rows, calls, split=Split.BY_INPUT)
+
+
+def _spark(session: SparkSession, at: Surroundings, largest: int) -> SourceRun:
+    rows = read_format(session, at.options, at.project, at.settings)
+    stream = at.entry.definition
+    # what a task of it holds nobody knows: a batch is one transaction
+    return SourceRun(as_records(rows, stream, at.formats), _calls(at, largest), split=Split.WHOLE)
+
+
 def _asked(session: SparkSession, at: Surroundings, asked: Asked, calls: SourceCalls) -> SourceRun:
     calls.tell = lambda: asked.told
     return SourceRun(ticks(session), calls, asked, at.options["interval"] / 1000)
@@ -54,5 +76,8 @@ def _calls(at: Surroundings, largest: int) -> SourceCalls:
 
 RUNS: Mapping[str, Callable[[SparkSession, Surroundings, int], SourceRun]] = {
     "files": _files,
+    "jdbc-poll": _jdbc,
+    "kafka": _kafka,
+    "spark": _spark,
 }
 """By connector."""
