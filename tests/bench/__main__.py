@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -112,7 +113,9 @@ def _rates(result: Result) -> tuple[str, ...]:
 
 
 def _share(result: Result, base: Result) -> str:
-    return f"{result.per_cpu_second / base.per_cpu_second:.0%}"
+    """The median of the rounds, and the least and the most of them."""
+    shares = [share * 100 for share in result.shares(base)]
+    return f"{statistics.median(shares):.0f} % ({min(shares):.0f}-{max(shares):.0f})"
 
 
 def _stateful(folder: Path) -> None:

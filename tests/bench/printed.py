@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
-out = Console(width=120, highlight=False)
+out = Console(width=132, highlight=False)
 _NAME_WIDTH = 40
-_LEAST_WIDTH = 9
+_LEAST_WIDTH = 14
 
 
 def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
