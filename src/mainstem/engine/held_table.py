@@ -166,7 +166,7 @@ def together(pieces: Sequence[Piece]) -> DataFrame:
     if few:
         some.append(joined(few))
     count = sum(piece.count for piece in pieces)
-    rows = reduce(DataFrame.unionByName, some)
+    rows = reduce(lambda one, other: one.unionByName(other), some)
     return rows.coalesce(1 if count <= _FEW else _TASKS)
 
 
