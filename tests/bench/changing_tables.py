@@ -66,8 +66,8 @@ TABLES = {
         FROM customers) WHERE place = 1""",
 }
 FIGURES = ("served", "enrichment", *TABLES)
-_SECONDS_OF_TABLES = "p95 under 2 s"
-_RATE = "50,000 events a second"
+_RATE, _RATE_SAID = 50_000, ">= 50,000"
+_FRESH_SECONDS, _FRESH_SAID = 2.0, "< 2 s"
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,9 @@ class Figure:
     name: str
     measured: str
     goal: str = ""
+    number: str = ""
+    """The part of it that the goal is about."""
+    met: bool = False
 
 
 def run(
@@ -148,29 +151,31 @@ def _enrichment(
     """How many events a second are joined, from when the flow is warm."""
     rich, read = bench.derive(ENRICH[table], inputs)
     query, writer = bench.start(rich, read, bench.fresh(), processingTime="200 milliseconds")
-    measured = _rate(query, lambda: writer.rows_written, warm)
-    return Figure(f"enrichment, {size:,} rows", measured, _RATE)
+    rate, measured = _rate(query, lambda: writer.rows_written, warm)
+    number = f"{rate:,.0f} events a second"
+    return Figure(f"enrichment, {size:,} rows", measured, _RATE_SAID, number, rate >= _RATE)
 
 
 def _enrichment_by_hand(bench: Bench, inputs: Sequence[Definition]) -> Figure:
     rich, read = bench.derive(ENRICH["customers"], inputs)
     query = tables_by_hand.enrichment(bench, rich, read)
-    measured = _rate(query, lambda: sum(p["numInputRows"] for p in query.recentProgress), 1)
+    _, measured = _rate(query, lambda: sum(p["numInputRows"] for p in query.recentProgress), 1)
     return Figure(f"enrichment, {MANY:,} rows, by hand", measured)
 
 
-def _rate(query: StreamingQuery, rows: Callable[[], int], warm: int) -> str:
-    """Events that a flow works off, when it is warm after so many batches. It ends."""
+def _rate(query: StreamingQuery, rows: Callable[[], int], warm: int) -> tuple[float, str]:
+    """Events a second that a flow works off, when it is warm after so many batches. It ends."""
     nearly = 0.99  # Kafka's partitions do not divide a batch evenly
     try:
         if not _wait(query, lambda: rows() >= warm * BATCH * nearly):
-            return _TOO_LONG
+            return 0.0, _TOO_LONG
         first, cpu, clock = rows(), cpu_seconds(os.getpid()), time.monotonic()
         if not _wait(query, lambda: rows() >= (warm + BATCHES) * BATCH * nearly):
-            return _TOO_LONG
+            return 0.0, _TOO_LONG
         count = rows() - first
         used, took = cpu_seconds(os.getpid()) - cpu, time.monotonic() - clock
-        return f"{count / took:,.0f} events a second, {count / used:,.0f} per CPU-second"
+        said = f"{count / took:,.0f} events a second, {count / used:,.0f} per CPU-second"
+        return count / took, said
     finally:
         query.stop()
 
@@ -182,7 +187,7 @@ def _table(bench: Bench, name: str, sql: str, inputs: Sequence[Definition]) -> F
     query, _ = bench.start(table, read, bench.fresh(), processingTime="200 milliseconds")
     try:
         if not _wait(query, lambda: _batch(query) >= 0):
-            return Figure(name, _TOO_LONG, _SECONDS_OF_TABLES)
+            return Figure(name, _TOO_LONG, _FRESH_SAID, _TOO_LONG)
         begun = query.recentProgress[0]["durationMs"]["triggerExecution"] / 1000
         warm = time.monotonic() + WARM_SECONDS
         _wait(query, lambda: time.monotonic() > warm)
@@ -190,7 +195,7 @@ def _table(bench: Bench, name: str, sql: str, inputs: Sequence[Definition]) -> F
         seen.look(MEASURED_SECONDS)
         until, count = time.time(), _batch(query) - first
         if not count:
-            return Figure(name, _TOO_LONG, _SECONDS_OF_TABLES)
+            return Figure(name, _TOO_LONG, _FRESH_SAID, _TOO_LONG)
         used, others = busy.own() / count, busy.others()
         took = [p["durationMs"]["triggerExecution"] / 1000 for p in query.recentProgress[-count:]]
         seen.look(LATEST_SECONDS)
@@ -198,13 +203,16 @@ def _table(bench: Bench, name: str, sql: str, inputs: Sequence[Definition]) -> F
         seen.close()
     finally:
         query.stop()
+    oldest = percentile(ages, 0.95)
     return Figure(
         name,
-        f"p95 freshness {percentile(ages, 0.95):.1f} s (p50 {percentile(ages, 0.5):.1f});"
+        f"p95 freshness {oldest:.1f} s (p50 {percentile(ages, 0.5):.1f});"
         f" refresh {statistics.median(took):.1f} s (longest {max(took):.1f}),"
         f" {used:.1f} CPU-seconds, others had {others:.1f} cores;"
         f" the first answer {begun:.1f} s",
-        _SECONDS_OF_TABLES,
+        _FRESH_SAID,
+        f"p95 freshness {oldest:.1f} s",
+        oldest < _FRESH_SECONDS,
     )
 
 
