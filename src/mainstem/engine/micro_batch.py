@@ -122,7 +122,7 @@ def start_micro_batch(
         limit=machinery.settings.max_records_per_batch,
         settled=machinery.checkpoints.settled(checkpoint),
         sizes=Sizes(machinery.connection.max_record_bytes) if run.measured else None,
-        broken=BrokenRows(entry, machinery.connection, machinery.admin, machinery.clock)
+        broken=BrokenRows(entry, inputs, machinery.connection, machinery.admin, machinery.clock)
         if definition.rules
         else None,
     )
