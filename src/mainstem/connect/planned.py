@@ -13,6 +13,8 @@ from mainstem.connect.catalogue import spec_of
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.source_transforms import place_of, told_columns
 from mainstem.connect.spec import ConnectorSpec, Role
+from mainstem.connect.targets.beside import beside_of
+from mainstem.connect.targets.target import Shape
 from mainstem.definitions.connections import CONNECTOR, connection_of, option_place
 from mainstem.definitions.model import Connection, Definition, Kind
 from mainstem.definitions.transforms import Mask, Transform
@@ -82,6 +84,16 @@ class PlannedConnectors:
                 if isinstance(transform, Mask) and transform.salt is not None:
                     self._secrets.resolve(transform.salt)
             self._check(connection.connector, options, read, sink.transforms)
+        except MainstemError as error:
+            raise self._placed(error, sink) from None
+
+    def check_rebuild(self, sink: Definition, read: Definition) -> None:
+        """Refuse a target that cannot be replaced by another in one step."""
+        connection = _connection(sink)
+        try:
+            beside = beside_of(connection.connector, sink.name)
+            options = _spec(sink).resolve(dict(connection.options), self._secrets)
+            beside.check(options, Shape.of(options, read, sink.transforms), sink.name)
         except MainstemError as error:
             raise self._placed(error, sink) from None
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from mainstem.connect.connectors.opensearch import SPEC
-from mainstem.connect.targets import opensearch
+from mainstem.connect.targets import opensearch, opensearch_beside
 from mainstem.connect.targets.target import (
     GONE,
     ID,
@@ -154,3 +154,27 @@ def test_a_document_that_does_not_fit_is_told_each_time(server: Server) -> None:
         assert poison.offset == 1
         assert "failed to parse field [n]" in poison.cause
         assert server.documents("strict") == {"1": 10, "3": 30}
+
+
+def test_an_index_that_is_built_anew_takes_the_name(server: Server) -> None:
+    old = SPEC.validate({"url": server.url, "index": "people"})
+    mapping = {"mappings": {"properties": {"n": {"type": "keyword"}}}}
+    httpx2.put(f"{server.url}/people", json=mapping, timeout=60).raise_for_status()
+    server.take("people", batch((0, 1, 10), (1, 2, 20)))
+    for generation, found in ((2, {"1": 11}), (3, {"1": 11, "3": 30})):
+        place = opensearch_beside.place({"index": "people"}, "orders", generation)
+        new = SPEC.validate({"url": server.url, **place})
+        opensearch_beside.check(old, TABLE, "out")
+        for _ in range(2):
+            opensearch_beside.prepare(old, new, TABLE)
+        rows = batch((2, 1, 11), (3, 3, 30 if generation == 3 else None))
+        server.take(place["index"], rows)
+        for _ in range(2):
+            opensearch_beside.switch(old, new, TABLE, "out", generation)
+        assert server.documents("people") == found
+        server.take("people", batch((0, 1, 10)))  # older than what is there
+        assert server.documents("people") == found
+    [index] = httpx2.get(f"{server.url}/people/_mapping", timeout=60).json().items()
+    assert index[0] == "people-mainstem-3"
+    assert index[1]["mappings"]["properties"]["n"] == {"type": "keyword"}
+    opensearch_beside.discard(SPEC.validate({"url": server.url, "index": "none"}), TABLE)
