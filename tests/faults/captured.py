@@ -6,7 +6,7 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.faults.workload import Change, Workload
+from tests.faults.workload import Change, Event, Workload
 
 from mainstem.cli.pipeline import definition_files
 from mainstem.client import Client
@@ -33,7 +33,8 @@ SECONDS = 240
 CHANGES = "shop.public.things"
 PIPELINE = """
 CREATE SOURCE shop WITH (
-  connector = 'postgres-cdc', url = '${{env:SHOP_URL}}', tables = 'things', heartbeat = '1 second');
+  connector = 'postgres-cdc', url = '${{env:SHOP_URL}}', tables = 'things', outbox = 'outbox',
+  heartbeat = '1 second');
 CREATE SINK copies FROM shop_things WITH (
   connector = 'postgres', url = '${{env:COPIES_URL}}', table = 'copies.things',
   trigger = '1 second');
@@ -116,15 +117,20 @@ class CapturedWorld:
             eventually(through, SECONDS, every=1.0)
         except AssertionError:
             raise AssertionError("\n".join([*problems, *self._states()])) from None
-        problems[:] = [*self._changes_differ(), *self._files_differ()]
+        problems[:] = [
+            *self._changes_differ(),
+            *self._files_differ(),
+            *self._events_differ(),
+        ]
         quarantine = self.client.status()["quarantine"]["records"]
         if quarantine:
             problems.append(f"quarantined: {quarantine}")
         assert not problems, "\n".join(problems)
         kills = ", ".join(f"{count} {part}" for part, count in sorted(self.kills.items()))
         return (
-            f"captured: {len(self.workload.changes):,} changes, {len(wanted):,} rows, kills:"
-            f" {kills}; none lost, none doubled, table and sinks are the source's rows"
+            f"captured: {len(self.workload.changes):,} changes, {len(wanted):,} rows,"
+            f" {len(self.workload.events):,} events of the outbox, kills: {kills}; none lost,"
+            " none doubled, table and sinks are the source's rows"
         )
 
     def _rows_differ(self, wanted: dict[int, dict[str, Any]]) -> list[str]:
@@ -199,6 +205,22 @@ class CapturedWorld:
             f"more than once in files, or never sent: {[*more][:3]}"
         ] * bool(more)
 
+    def _events_differ(self) -> list[str]:
+        """The topics of the outbox: each event once, those of a key in their order."""
+        problems = []
+        for kind in ("order", "refund"):
+            wanted = _by_key(e for e in self.workload.events if e.kind == kind)
+            topic = CommittedTopic(self.connection, f"shop.outbox.{kind}", _event)
+
+            def all_(topic: Any = topic) -> dict[str, list[int]]:
+                return _by_key(e for records in topic.look().values() for e in records)
+
+            try:
+                eventually(lambda: all_() == wanted, SECONDS, every=1.0)  # noqa: B023
+            except AssertionError:
+                problems += check_rows(f"the events {kind}", wanted, all_())
+        return problems
+
     def _states(self) -> list[str]:
         """For whoever reads why it failed."""
         try:
@@ -257,6 +279,21 @@ def _told(record: Record) -> tuple[str, str | None, Change]:
     row = payload["after"] or payload["before"] or {}
     version = row.get("version") if payload["after"] else None
     return payload["op"], payload["source"]["lsn"], Change(payload["op"], row.get("id"), version)
+
+
+def _event(record: Record) -> Event:
+    """An event of the outbox in its topic."""
+    id = json.loads(record.value or b"{}")["n"]
+    headers = dict(record.headers)
+    assert headers == {"id": str(id).encode(), "type": b"made"}
+    return Event(record.topic.rpartition(".")[2], (record.key or b"").decode(), id)
+
+
+def _by_key(events: Iterable[Event]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for event in events:
+        found.setdefault(event.key, []).append(event.id)
+    return found
 
 
 def _rows_at(changes: list[Change]) -> set[tuple[int | None, int | None]]:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import psycopg
+import psycopg.types.json
 from psycopg import sql
 
 from mainstem.testing.waiting import eventually
@@ -22,6 +23,8 @@ _MAKE = """
 CREATE TABLE things (
   id bigint PRIMARY KEY, version bigint NOT NULL, price numeric(12,2), note text);
 ALTER TABLE things ALTER note SET STORAGE EXTERNAL;
+CREATE TABLE outbox (
+  id bigint PRIMARY KEY, aggregatetype text, aggregateid text, type text, payload jsonb);
 CREATE TABLE ledger (number bigint PRIMARY KEY);
 """
 _LARGE = "x" * 3_000
@@ -37,6 +40,14 @@ class Change(NamedTuple):
     op: str
     id: int | None = None
     version: int | None = None
+
+
+class Event(NamedTuple):
+    """An event of the outbox, as its topic has to tell it."""
+
+    kind: str
+    key: str
+    id: int
 
 
 Connected = psycopg.Connection[tuple[Any, ...]]
@@ -65,6 +76,8 @@ class Workload:
         self._connection.commit()
         self.changes: list[Change] = [Change("c", n, n) for n in range(1, rows + 1)]
         """All that were committed."""
+        self.events: list[Event] = []
+        """All that were committed to the outbox."""
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -118,6 +131,7 @@ class Workload:
         with self._turn:
             self._number += 1
             before = (set(self._ids), len(self.changes), list(self._more))
+            told = len(self.events)
             try:
                 for step in steps:
                     step(self._connection)
@@ -131,7 +145,7 @@ class Workload:
                 committed = self._reconnect()
             if not committed:
                 self._ids, length, self._more = before
-                del self.changes[length:]
+                del self.changes[length:], self.events[told:]
 
     def rows(self) -> dict[int, dict[str, Any]]:
         """The rows as they are in the source."""
@@ -166,7 +180,7 @@ class Workload:
 
     def _random(self) -> _Step:
         steps = [self._insert, self._insert, self._update, self._update, self._rewrite]
-        return self._dice.choice([*steps, self._delete, self._rekey])
+        return self._dice.choice([*steps, self._delete, self._rekey, self._tell])
 
     def _next(self) -> int:
         self._version += 1
@@ -220,6 +234,15 @@ class Workload:
         connection.execute("TRUNCATE things")
         self._ids.clear()
         self.changes.append(Change("t"))
+
+    def _tell(self, connection: Connected) -> None:
+        """An event that is in the outbox only as long as the transaction: in the log it is."""
+        id = self._next()
+        event = Event(self._dice.choice(("order", "refund")), f"k{id % 5}", id)
+        row = [id, event.kind, event.key, "made", psycopg.types.json.Jsonb({"n": id})]
+        connection.execute("INSERT INTO outbox VALUES (%s, %s, %s, %s, %s)", row)
+        connection.execute("DELETE FROM outbox WHERE id = %s", [id])
+        self.events.append(event)
 
     def _any(self) -> int:
         return self._dice.choice(sorted(self._ids))

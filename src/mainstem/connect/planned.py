@@ -167,7 +167,9 @@ def _check_change(before: Definition, source: Definition) -> None:
 def _with_columns_known(captured: Captured, known: Sequence[Definition]) -> Captured:
     """A table with the columns that it ever had, for older changes have them; new ones behind."""
     names = {read.name for read in known if read.topic == captured.topic}
-    tables = (d for d in known if d.query is not None and names & set(d.query.inputs))
+    tables = (
+        d for d in known if d.query is not None and d.target is None and names & set(d.query.inputs)
+    )
     before = [column for table in tables for column in table.columns]
     now = {column.name: column for column in captured.columns}
     stay = (now.pop(column.name, column) for column in before)
