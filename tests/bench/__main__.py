@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import changing_tables
+import connectors
 import formats
 import httpx2
 import latency
@@ -44,7 +45,7 @@ QUERIES = {
     "tables": changing_tables.FIGURES,
 }
 WITH_STACK = ("small", "latency", "lookups", "registry", "memory")
-PARTS = ("throughput", "formats", "stateful", "tables", *WITH_STACK, "demo")
+PARTS = ("throughput", "formats", "stateful", "tables", "connectors", *WITH_STACK, "demo")
 
 
 def main() -> None:
@@ -64,6 +65,8 @@ def main() -> None:
                 run(Path(folder) / part, chosen[part])
         if "stateful" in chosen:
             _stateful(Path(folder) / "stateful")
+        if "connectors" in chosen:
+            _connectors(Path(folder) / "connectors")
         if chosen.keys() & WITH_STACK:
             _stack(Path(folder) / "stack", chosen)
     if "demo" in chosen:
@@ -113,6 +116,13 @@ def _rates(result: Result) -> tuple[str, ...]:
 
 def _share(result: Result, base: Result) -> str:
     return f"{result.per_cpu_second / base.per_cpu_second:.0%}"
+
+
+def _connectors(folder: Path) -> None:
+    with connectors.bench(folder) as bench:
+        figures = (figure for part in (bench.capture, bench.sinks) for figure in part())
+        rows = ([figure.what, figure.measured, figure.goal] for figure in figures)
+        print_rows(("connector", "measured", "goal"), rows)
 
 
 def _stateful(folder: Path) -> None:
