@@ -6,7 +6,7 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -25,6 +25,7 @@ from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.testing.checker import CommittedTopic, change, check_rows, fold
 from mainstem.testing.faults import Death, Faults, faulty_stack
+from mainstem.testing.outside import OutsideServer
 from mainstem.testing.source_postgres import SourcePostgres
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import Record
@@ -45,6 +46,10 @@ CREATE SINK filed FROM shop_things WITH (
 SINKS = ("copies.1", "filed.1")
 
 
+Rows = Callable[[], dict[int, dict[str, Any]]]
+"""The rows that a target has, by id, without the `price`: numbers are texts of their own there."""
+
+
 @dataclass
 class CapturedWorld:
     """The stack, the database that it captures from, and who changes that."""
@@ -60,6 +65,8 @@ class CapturedWorld:
     folder: Path
     changes: CommittedTopic[tuple[str, str | None, Change]]
     rows: CommittedTopic[Any]
+    outside: dict[str, tuple[OutsideServer, Rows]]
+    """More targets, by the name of their sink."""
     kills: Counter[str] = field(default_factory=Counter)
 
     def apply(self) -> None:
@@ -85,9 +92,10 @@ class CapturedWorld:
         """Kills a part of the stack, or the source, which is started again at once."""
         self.kills[part] += 1
         print(f"{part}: killed with {len(self.workload.changes):,} changes")
-        if part == "source":
-            self.shop.kill()
-            self.shop.start()
+        server = self.shop if part == "source" else self.outside.get(part, (None,))[0]
+        if server is not None:
+            server.kill()
+            server.start()
             return None
         name: Any = part
         eventually(lambda: self.faults.stack.pid(name), SECONDS, what=f"{part} runs")
@@ -153,6 +161,9 @@ class CapturedWorld:
             ("the sink's table", copied),
         ):
             problems += check_rows(where, expected, {row["id"]: _plain(row) for row in rows})
+        bare = {id: {k: v for k, v in row.items() if k != "price"} for id, row in wanted.items()}
+        for name, (_, found) in self.outside.items():
+            problems += check_rows(f"the target of {name}", bare, found())
         return problems
 
     def _changes_differ(self) -> list[str]:
@@ -234,9 +245,14 @@ class CapturedWorld:
 
 @contextmanager
 def captured_world(
-    folder: Path, seed: int, rows: int, more: str = "", **environment: str
+    folder: Path,
+    seed: int,
+    rows: int,
+    more: str = "",
+    outside: dict[str, tuple[OutsideServer, Rows]] | None = None,
 ) -> Iterator[CapturedWorld]:
     """The stack, running, before anything is applied."""
+    (folder / "shop").mkdir()
     shop = SourcePostgres(folder / "shop").start()
     files = folder / "files"
     (folder / "mainstem.toml").write_text('name = "captured"\n[kafka]\npartitions = 2\n')
@@ -248,7 +264,7 @@ def captured_world(
     project = load_project(folder)
     urls = {"SHOP_URL": shop.url(), "COPIES_URL": shop.url()}
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**urls, **environment}.items():
+        for name, value in urls.items():
             patch.setenv(name, value)
         with faulty_stack(project) as faults:
             endpoints = faults.stack.endpoints
@@ -265,6 +281,7 @@ def captured_world(
                 files,
                 CommittedTopic(connection, CHANGES, _told),
                 CommittedTopic(connection, "shop_things", change),
+                outside or {},
             )
             yield world
             world.admin.close()

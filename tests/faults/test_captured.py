@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 from tests.faults.captured import CHANGES, SECONDS, SINKS, CapturedWorld, captured_world
 from tests.faults.flows import FULL
+from tests.faults.targets import targets
 
 from mainstem.errors import MainstemError
 from mainstem.testing.waiting import eventually
@@ -35,7 +37,11 @@ VICTIMS = ("connect", "broker", "source", "gateway")
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[CapturedWorld]:
     print(f"MAINSTEM_SEED={seed}")
-    with captured_world(tmp_path_factory.mktemp("captured"), seed, ROWS) as world:
+    folder = tmp_path_factory.mktemp("captured")
+    with (
+        targets(folder) if FULL else nullcontext(("", {})) as (more, outside),
+        captured_world(folder, seed, ROWS, more, outside) as world,
+    ):
         yield world
 
 
@@ -68,7 +74,8 @@ def _die_in_turn(world: CapturedWorld) -> None:
         for at, flow in enumerate(chance.sample(SINKS, len(SINKS)))
         for steps in (STEPS if FULL else STEPS[at : at + 1])
     ]
-    strikes += [(victim, (), "") for victim in VICTIMS * (3 if FULL else 1)]
+    victims = (*VICTIMS * 3, *world.outside) if FULL else VICTIMS
+    strikes += [(victim, (), "") for victim in victims]
     chance.shuffle(strikes)
     events = [world.workload.truncate, lambda: world.take_column(world.workload.add_column())]
     for number, (victim, steps, flow) in enumerate(strikes):
