@@ -47,6 +47,8 @@ _MOST_TOUCHED = 100_000
 _MOST_CHANGED = 0.1
 """The same for changes, as a share of the table's rows, if they are more than a few."""
 _FEW_CHANGES = 1_000
+_FEW_TOUCHED = 10_000
+"""With so many keys at most, what is left of the tables is compared by one task."""
 
 
 class Recomputation:
@@ -86,6 +88,8 @@ class Recomputation:
         known = self._known(batch_id)
         # what is not seen by then is written again, as it is
         written = self._tables.settled_end(self._definition)
+        asked = [(source, ends.get(source.topic, {})) for source in self._inputs.values()]
+        self._tables.bring_up([*asked, (self._definition, written)])
         self.few = self._are_few(ends, written)
         session = batch.sparkSession
         if self.few:
@@ -117,7 +121,7 @@ class Recomputation:
             read = [partial(now, name) for name in self._mentions]
             rows = narrowed(self._affected, self._definition, read, keys, self._kept)
             answer = touched(compile_mentions(session, self._query, rows))
-        return self._differences(answer, in_log(touched))
+        return self._differences(answer, in_log(touched), tasks=1 if self.few else None)
 
     def release(self) -> None:
         """Lets go of what was kept to find the differences."""
@@ -162,32 +166,40 @@ class Recomputation:
             most = max(_FEW_CHANGES, self._tables.rows_about(source) * _MOST_CHANGED)
             if changed is None or changed.count > most:
                 return None
-            before, after, records = (
-                into(session, some) for some in (changed.before, changed.after, changed.records)
-            )
-            if others:
+            after, records = (into(session, some) for some in (changed.after, changed.records))
+            before = None if how.row_by_row else into(session, changed.before())
+            if others and before is not None:
                 before = before.persist()
                 self._kept.append(before)
             key = frozenset(column.lower() for column in source.key)
             rows = after if how.row_by_row else now(name)
-            moved[name] = Moved(rows, before, after, records, key)
+            moved[name] = Moved(rows, before, after, records, key, changed.count)
         return moved
 
     def _keys(self, how: Affected, moved: Mapping[str, Moved]) -> DataFrame | None:
         """The keys that the changes touch; None when they are too many."""
         keys = touched_keys(how, self._definition, moved)
-        if keys is None or how.row_by_row:
-            return keys
-        hops = any(route.hops for route in how.routes)
-        if hops:  # else there are not more keys than changes
-            keys = keys.limit(_MOST_TOUCHED + 1)
-        keys = self._touched = keys.localCheckpoint(eager=True)
-        return None if hops and keys.count() > _MOST_TOUCHED else keys
+        if keys is None:
+            return None
+        count = 2 * sum(table.count for table in moved.values())  # as they were, and as they are
+        if not how.row_by_row:
+            hops = any(route.hops for route in how.routes)
+            if hops:  # else there are not more keys than that
+                keys = keys.limit(_MOST_TOUCHED + 1)
+            keys = self._touched = keys.localCheckpoint(eager=True)
+            if hops and (count := keys.count()) > _MOST_TOUCHED:
+                return None
+        self.few = count <= _FEW_TOUCHED
+        return keys
 
-    def _differences(self, answer: DataFrame, in_log: DataFrame) -> DataFrame:
-        """The records that make of what is in the log the answer."""
+    def _differences(
+        self, answer: DataFrame, in_log: DataFrame, tasks: int | None = None
+    ) -> DataFrame:
+        """The records that make of what is in the log the answer; by as many tasks, if it says."""
         rows = encode(answer, self._definition, self._formats)
         before = encode(in_log, self._definition, self._formats)
+        if tasks is not None:
+            rows, before = rows.repartition(tasks), before.repartition(tasks)
         before = before.select("key", F.col("value").alias("before"))
         by_key = rows.groupBy("key").agg(F.first("value").alias("value"), F.count("*").alias("n"))
         joined = by_key.join(before, "key", "full_outer")

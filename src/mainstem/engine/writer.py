@@ -326,9 +326,10 @@ class BatchWriter:
             return None
         if self._making is None:
             return write_here(batch, names, self._connection, tasks.named, judge)
-        if not self._making.few:
+        # made of more than the batch's records: that these are few may not mean that the rows are,
+        # and if they are not, they were made in vain
+        if not (self._making.few and self._sizes.few_lately):
             return None
-        # made of more than the batch's records: that these are few may not mean that the rows are
         most = self._sizes.most
         return write_here(batch, names, self._connection, tasks.named, judge, most)
 
