@@ -32,7 +32,15 @@ import pyarrow.compute as pc
 from mainstem.connect.catalogue import spec_of
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.spec import Role
-from mainstem.connect.targets.target import REFUSED, Part, Poison, Shape, module_of, poison_at
+from mainstem.connect.targets.target import (
+    OWN_LOG,
+    REFUSED,
+    Part,
+    Poison,
+    Shape,
+    module_of,
+    poison_at,
+)
 from mainstem.crash import crash_point
 from mainstem.engine.aside import put_aside
 from mainstem.errors import MainstemError
@@ -108,7 +116,10 @@ class TargetTask:
         """Gives all rows to the target; says how many there were, and by code which stay here."""
         work, task = self._work, self._task
         spec = spec_of(Role.SINK, work.connector)
-        options = spec.resolve(dict(work.options), self._secrets)
+        options = {
+            **spec.resolve(dict(work.options), self._secrets),
+            OWN_LOG: dict(work.connection),
+        }
         target = module_of(work.connector).open_target(options, work.shape)
         part = Part(
             sink=work.sink,

@@ -148,20 +148,27 @@ class Services:
         listeners = Listeners(self.catalog, Log(setup.connection, self.writer), secrets)
         self.connectors = Connectors(self.catalog, keeper, listeners, self.statuses)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
-        self.backfills = Backfills(self.catalog, executor, self.admin, lambda: flow_statuses(self))
+        planned = PlannedConnectors(
+            secrets,
+            self.connectors.capture_of,
+            check_target,
+            self.connectors.runs,
+            self.engine.look,
+        )
+        self.backfills = Backfills(
+            self.catalog,
+            executor,
+            self.admin,
+            lambda: flow_statuses(self),
+            planned.check_rebuild,
+        )
         self.changes = Changes(
             self._store,
             executor,
             self.engine,
             LogFactsReader(self.admin),
             DefinedSchemas(source),
-            PlannedConnectors(
-                secrets,
-                self.connectors.capture_of,
-                check_target,
-                self.connectors.runs,
-                self.engine.look,
-            ),
+            planned,
             target=f"{settings.name} ({setup.connection.servers})",
         )
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
