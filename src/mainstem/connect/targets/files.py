@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mainstem.connect.targets.file_formats import FileWriter, writer_for
+from mainstem.connect.targets.object_store import check_folder
 from mainstem.connect.targets.target import (
     DELETED,
     GONE,
@@ -78,12 +79,7 @@ def check(options: Mapping[str, Any], shape: Shape) -> None:
             "Give the column another name in a query before the sink.",
         )
     with _told(folder):
-        there = next(path for path in (folder, *folder.parents) if path.exists())
-        if not there.is_dir():
-            raise refused(f"folder {folder}", f"{there} is not a folder", "Choose another one.")
-        if not os.access(there, os.W_OK | os.X_OK):
-            problem = f"no permission to write in {there}"
-            raise refused(f"folder {folder}", problem, "Give it to the user that runs Mainstem.")
+        check_folder(f"folder {folder}", folder)
 
 
 def open_target(options: Mapping[str, Any], shape: Shape) -> FilesTarget:
