@@ -88,12 +88,16 @@ class DeltaLake(LakeTable):
         self._sink = sink
         self._table: Any = None
         self.what = f"Delta table {self._folder}"
-        self.place = f"{self._folder}/{STAGING}"
         self.wanted = schema_of(shape, options["partition_by"], self.what)
         for name in self.wanted.names:
             if _BAD_NAME.search(name):
                 advice = "Give the column another name: TRANSFORM (rename(...))."
                 raise mismatch(self.what, f'"{name}" is no name for a column there', advice)
+
+    @property
+    def place(self) -> str:
+        """Beside the table's files."""
+        return f"{self._folder}/{STAGING}"
 
     def load(self) -> Any:
         """The table; None when there is none."""

@@ -202,16 +202,17 @@ class IcebergLake(LakeTable):
 
 def _condition(keys: pa.Table) -> Any:
     """What finds the rows with the keys."""
-    from pyiceberg.expressions import AlwaysTrue, And, In, IsNull, Or
+    import pyiceberg.expressions as library
 
+    made: Any = library  # its types know less than its constructors take
     conditions = []
     for name in keys.column_names:
         values = {value for value in keys[name].to_pylist() if value is not None}
-        some: Any = In(name, values)
+        some = made.In(name, values)
         if keys[name].null_count:
-            some = Or(some, IsNull(name)) if values else IsNull(name)
+            some = made.Or(some, made.IsNull(name))
         conditions.append(some)
-    return reduce(And, conditions) if conditions else AlwaysTrue()
+    return reduce(made.And, conditions) if conditions else made.AlwaysTrue()
 
 
 def _others(found: pa.Table, keys: pa.Table) -> pa.Table:

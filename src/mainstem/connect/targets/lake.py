@@ -35,12 +35,12 @@ from mainstem.connect.targets.lake_schema import fitted
 from mainstem.connect.targets.object_store import filesystem, to_disk
 from mainstem.connect.targets.target import (
     GONE,
-    ID,
     OFFSET,
     Part,
     Poison,
     Shape,
     by_partition,
+    last_of_each,
     poison_at,
     refused,
 )
@@ -48,7 +48,6 @@ from mainstem.connect.targets.target import (
 STAGING = "_mainstem"
 """Beside the table's own folders; readers and clean-ups of tables pass over such a name."""
 _TRIES = 20
-_NUMBER = "_mainstem_n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +164,11 @@ class LakeTable(ABC):
 
     what: str
     """How errors call it."""
-    place: str
-    """Where parts are staged."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where parts are staged; asked for behind `prepare`."""
 
     @abstractmethod
     def prepare(self) -> pa.Schema:
@@ -290,10 +292,3 @@ class LakeCommitter:
 def _batch(file: str) -> int:
     """The number of the batch that a staged file is of."""
     return int(file.rpartition("/")[2].partition("-")[0])
-
-
-def last_of_each(rows: pa.Table) -> pa.Table:
-    """Of rows with one key the last one."""
-    numbered = pa.table({ID: rows[ID], _NUMBER: pa.array(range(rows.num_rows), pa.int64())})
-    last = numbered.group_by(ID).aggregate([(_NUMBER, "max")])[f"{_NUMBER}_max"]
-    return rows.take(last.sort())

@@ -17,18 +17,28 @@ S3 = "s3://"
 
 def check_place(option: str, place: str) -> None:
     """Refuse a place that is neither a folder from the root on nor a bucket."""
-    if place.startswith(S3):
-        if place.removeprefix(S3).strip("/"):
-            return
-        problem, advice = "it names no bucket", "Write for example s3://lake/orders."
-    elif Path(place).is_absolute():
-        return
-    else:
-        problem = "it is neither a path from the root on nor an s3:// address"
-        advice = "Write the whole path, such as /data/orders."
-    raise MainstemError(
-        "INVALID_OPTION", option=option, value=place, problem=problem, advice=advice
-    )
+    if not place.startswith(S3):
+        check_path(option, place)
+    elif not place.removeprefix(S3).strip("/"):
+        raise MainstemError(
+            "INVALID_OPTION",
+            option=option,
+            value=place,
+            problem="it names no bucket",
+            advice="Write for example s3://lake/orders.",
+        )
+
+
+def check_path(option: str, path: str) -> None:
+    """Refuse a path that does not begin at the root."""
+    if not Path(path).is_absolute():
+        raise MainstemError(
+            "INVALID_OPTION",
+            option=option,
+            value=path,
+            problem="it does not begin at the root",
+            advice="Write the whole path, such as /data/orders.",
+        )
 
 
 def check_folder(what: str, folder: Path) -> None:

@@ -273,6 +273,13 @@ def by_partition(rows: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
         yield topic, partition, rows.filter(same)
 
 
+def last_of_each(rows: pa.Table) -> pa.Table:
+    """Of rows with one key the last one, in their order."""
+    numbers = pa.array(range(rows.num_rows), pa.int64())
+    last = pa.table({ID: rows[ID], "n": numbers}).group_by(ID).aggregate([("n", "max")])
+    return rows.take(last["n_max"].sort())
+
+
 def json_rows(rows: pa.Table, *, deletes: bool) -> list[str]:
     """The rows in the form `JSON`; where rows may be gone, each says whether it is."""
     if not deletes:
