@@ -137,6 +137,16 @@ def test_or_puts_the_row_aside(sink: Sink, batch: Batch) -> None:
     assert sink.said()[-2:] == ["finish", "close"]
 
 
+def test_write_may_tell_of_rows_one_by_one(sink: Sink, batch: Batch) -> None:
+    told = 'yield from ((at, "no nines") for at, id_ in enumerate(ids) if id_ == 9)'
+    sink.code(CODE.replace("return [", f"{told}; return; ["))
+    [poison] = sink.take(batch(1, 9))
+    assert poison.offset == 9
+    with pytest.raises(MainstemError) as caught:
+        sink.take(batch(1), given=', "bad": 1')
+    assert caught.value.code == "SINK_CODE_FAILED"
+
+
 @pytest.mark.parametrize("on_error", ["stop", "quarantine"])
 def test_what_is_away_is_no_rows_fault(sink: Sink, batch: Batch, on_error: str) -> None:
     sink.code(error='ConnectionRefusedError("nobody there")')

@@ -16,7 +16,7 @@ import ast
 import json
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -134,16 +134,18 @@ class PythonTarget:
 
     def _by_halves(self, rows: pa.Table) -> list[Poison]:
         try:
-            return self._said(rows, self._made.write(self._view(rows)))
+            answer = self._made.write(self._view(rows))
+            # a generator does its work only now
+            said = list(answer) if isinstance(answer, Iterable) else answer
         except OSError as error:  # what it writes to is away: no row is to blame
             raise self._away(error) from None
-        except MainstemError:
-            raise
         except _USER_ERRORS as error:
             if not self._aside:
                 raise self._failed(_text(error), error) from None
             if rows.num_rows == 1:
                 return [poison_at(rows, 0, _text(error))]
+        else:
+            return self._said(rows, said)
         half = rows.num_rows // 2
         return [*self._by_halves(rows.slice(0, half)), *self._by_halves(rows.slice(half))]
 
