@@ -39,7 +39,7 @@ from mainstem.connect.targets.target import (
 )
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin, TopicSpec
-from mainstem.log.connection import MAX_RECORD_BYTES
+from mainstem.log.connection import MAX_RECORD_BYTES, Connection
 from mainstem.log.delivery import check_size, size_of
 from mainstem.log.producer import Outgoing, Transaction, TransactionalProducer
 from mainstem.log.task_writer import TaskWrite, committed_token, tokens_topic
