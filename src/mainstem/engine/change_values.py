@@ -19,11 +19,19 @@ from mainstem.definitions.types import struct_fields
 from mainstem.engine.attempt import attempt
 from mainstem.engine.formats import NEW_CHANGE, Versions
 from mainstem.engine.spark_errors import complaint
-from mainstem.schemas.changes import BEGIN, NO_NUMBERS, NO_YEAR, PAYLOAD, ChangeReading, unavailable
+from mainstem.schemas.changes import (
+    BEGIN,
+    NO_NUMBERS,
+    NO_YEAR,
+    PAYLOAD,
+    SNAPSHOT,
+    ChangeReading,
+    unavailable,
+)
 
 _SIDES = ("before", "after")
 _SOURCE = (
-    "struct<lsn:bigint,txId:bigint,ts_us:bigint,"
+    "struct<lsn:bigint,txId:bigint,ts_us:bigint,snapshot:string,"
     # of MySQL's binary log
     "file:string,pos:bigint,row:int,gtid:string>"
 )
@@ -72,6 +80,8 @@ def change_column(
             return F.coalesce(source.getField("txId").cast("string"), source.getField("gtid"))
         case "at":
             return F.timestamp_micros(source.getField("ts_us"))
+        case _ if name == SNAPSHOT:
+            return source.getField("snapshot")
     side = row.getField(name)
     fields = struct_fields(_type(definition, name)).values()
     made = F.struct(

@@ -44,7 +44,7 @@ def _row(
     source = payload["source"]
     found = {
         "op": payload["op"],
-        "position": _position(source),
+        "position": position_of(source),
         "transaction": _transaction(source),
         "at": source["ts_us"],
     }
@@ -55,10 +55,11 @@ def _row(
     return found
 
 
-def _position(source: Mapping[str, Any]) -> str | None:
+def position_of(source: Mapping[str, Any]) -> str | None:
+    """Where in its source's log a change is, by what Debezium says of the source."""
     if "file" in source:  # a binary log of MySQL's
         return f"{source['file']}:{source['pos']}:{source['row']}"
-    return position_text(source["lsn"])
+    return position_text(source.get("lsn"))
 
 
 def _transaction(source: Mapping[str, Any]) -> str | None:
