@@ -86,6 +86,9 @@ def _history(name: str, put_away: PutAway, around: Around) -> dict[str, str]:
 
 _VALUES = {
     "include.schema.changes": "false",
+    # four fifths of it is how often a server that is quiet says so, and a snapshot beside changes
+    # waits for a word from it
+    "connect.keep.alive.interval.ms": "20000",
     "bigint.unsigned.handling.mode": "precise",
     "value.converter.decimal.format": "NUMERIC",
     "key.converter.decimal.format": "NUMERIC",

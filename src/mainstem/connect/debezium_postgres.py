@@ -64,8 +64,9 @@ _SLOT = {
     # a slot that is ahead of what was read was made anew, or moved: changes are missing
     "offset.mismatch.strategy": "trust_offset",
     # the position moves on with a message of our own, which needs no table; else PostgreSQL would
-    # keep all that others write while the captured tables are quiet
-    "heartbeat.action.query": f"SELECT pg_logical_emit_message(false, '{_HEARTBEAT}', '')",
+    # keep all that others write while the captured tables are quiet. It has a transaction, by whose
+    # number a snapshot beside changes goes on
+    "heartbeat.action.query": f"SELECT pg_logical_emit_message(true, '{_HEARTBEAT}', '')",
     "message.prefix.exclude.list": _HEARTBEAT,
 }
 _VALUES = {
