@@ -37,12 +37,12 @@ from mainstem.testing.waiting import eventually
 pytestmark = pytest.mark.spark
 
 SECONDS = 120
-SQL = """
+DECLARED = """
 CREATE STREAM s (id INT, name STRING, at TIMESTAMP, tags ARRAY<STRING>)
   WITH (key = 'id', event_time = 'at');
 CREATE TABLE t (id INT PRIMARY KEY, name STRING);
-CREATE TABLE counts AS SELECT name, count(*) AS n FROM s GROUP BY name;
 """
+SQL = f"{DECLARED} CREATE TABLE counts AS SELECT name, count(*) AS n FROM s GROUP BY name;"
 
 
 def sink(
@@ -175,10 +175,10 @@ class Notes:
         self.file = open(options["file"], "a")
 
     def write(self, rows):
+        if "bad" in rows["name"].to_pylist():
+            raise ValueError("no bad names")
         for row in rows.select(["id", "name", "_deleted"]).to_pylist():
-            if row["name"] == "bad":
-                raise ValueError("no bad names")
-            print(row["id"], row["name"], row["_deleted"], file=self.file)
+            print(*row.values(), file=self.file)
 
     def close(self):
         self.file.close()
@@ -187,9 +187,9 @@ class Notes:
 
 @pytest.mark.skipif(PROGRAM is None, reason="redis-server is not installed")
 def test_rows_reach_lakes_files_of_databases_and_services(
-    driver: Driver, tmp_path: Path, hook: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+    driver: Driver, tmp_path: Path, hook: tuple[str, list[Any]]
 ) -> None:
-    driver.apply(SQL)
+    driver.apply(DECLARED)
     (tmp_path / "connectors").mkdir()
     (tmp_path / "connectors" / "notes.py").write_text(CLASS)
     (tmp_path / "secrets").mkdir()
@@ -249,7 +249,7 @@ def iceberg_table(warehouse: Path, name: str) -> Any:
 def test_a_batch_that_was_staged_is_committed_after_a_failure(
     driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    driver.apply(SQL)
+    driver.apply(DECLARED)
     # more than one task for a batch
     monkeypatch.setattr(writer, "SMALL_BATCH", 2)
     sink(driver, "lake", "s", "delta", folder=str(tmp_path / "delta"), partition_by="day")
