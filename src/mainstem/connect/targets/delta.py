@@ -172,13 +172,8 @@ class DeltaLake(LakeTable):
 
     def compact(self) -> None:
         """Delta packs the small files of each partition."""
-        exceptions = _library().exceptions
-        with _told(self.what):
-            try:
-                self._table.update_incremental()
-                self._table.optimize.compact(target_size=_TARGET_BYTES)
-            except exceptions.CommitFailedError:
-                return  # somebody else's commit was first; the next time
+        self._table.update_incremental()
+        self._table.optimize.compact(target_size=_TARGET_BYTES)
 
     def _app(self, id_: str) -> str:
         return f"mainstem.{self._sink}.{id_}"

@@ -159,14 +159,10 @@ class IcebergLake(LakeTable):
 
     def compact(self) -> None:
         """Small files of each partition become larger ones, and old snapshots go."""
-        try:
-            with _told(self.what):
-                self._table.refresh()
-                compact_files(self._table)
-                self._table.refresh()
-                expire_snapshots(self._table, self._options["keep_snapshots"])
-        except Conflict:
-            return  # somebody else's commit was first; the next time
+        self._table.refresh()
+        compact_files(self._table)
+        self._table.refresh()
+        expire_snapshots(self._table, self._options["keep_snapshots"])
 
     @contextmanager
     def _commit(self, positions: Mapping[str, int]) -> Iterator[Any]:

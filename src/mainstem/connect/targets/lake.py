@@ -20,6 +20,7 @@ the table (`StagedPart`), which keep the offsets, and the driver brings all of a
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -45,6 +46,7 @@ from mainstem.connect.targets.target import (
     refused,
 )
 
+_LOG = logging.getLogger(__name__)
 STAGING = "_mainstem"
 """Beside the table's own folders; readers and clean-ups of tables pass over such a name."""
 _TRIES = 20
@@ -235,7 +237,10 @@ class LakeCommitter:
         self._clear(parts, store)
         every = self._options["compact_every"]
         if every and self._commits % every == 0:
-            self._table.compact()
+            try:
+                self._table.compact()
+            except Exception as error:  # noqa: BLE001 - the rows are there; upkeep can wait
+                _LOG.warning("%s: small files stay as they are: %s", self._table.what, error)
         self._commits += 1
 
     def _bring(self, parts: Sequence[Staged], store: pafs.FileSystem) -> None:
