@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 from throughput import BATCH, EVENTS, Bench, fill
-from turns import Result, in_turns
+from turns import Result, Used, in_turns, used_by
 
 from mainstem.definitions.model import Definition
 from mainstem.engine.compile import flow_session
@@ -72,16 +72,15 @@ def run(
         for stream in streams:
             shown = stream.name.replace("_", " ")
             ways[f"{shown} by mainstem"] = partial(_by_mainstem, bench, stream)
-        yield in_turns(ways, EVENTS)
+        yield in_turns(ways)
     bench.close()
 
 
-def _by_mainstem(bench: Bench, source: Definition) -> None:
-    definition, read = bench.derive(QUERY.format(name=source.name), [source])
-    bench.run(definition, read, bench.fresh())
+def _by_mainstem(bench: Bench, source: Definition) -> Used:
+    return bench.run(*bench.derive(QUERY.format(name=source.name), [source]))
 
 
-def _by_hand(bench: Bench, source: Definition) -> None:
+def _by_hand(bench: Bench, source: Definition) -> Used:
     definition, _ = bench.derive(QUERY.format(name=source.name), [source])
     session = flow_session(bench.machinery.spark, 2)
     servers = {"kafka.bootstrap.servers": bench.connection.servers}
@@ -104,7 +103,7 @@ def _by_hand(bench: Bench, source: Definition) -> None:
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination()
+    return used_by(query)
 
 
 def _rows_by_hand(raw: DataFrame, source: Definition) -> DataFrame:

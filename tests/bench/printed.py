@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from rich.console import Console
 
-out = Console(width=120, highlight=False)
+out = Console(width=132, highlight=False)
 _NAME_WIDTH = 40
-_LEAST_WIDTH = 9
+_LEAST_WIDTH = 14
 
 
 def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
@@ -24,3 +25,18 @@ def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]], title: st
     show(headings, "bold")
     for row in rows:
         show(row)
+
+
+@dataclass
+class Goals:
+    """What was to be reached, and what was: printed once more when all has run."""
+
+    _rows: list[tuple[str, str, str, str]] = field(default_factory=list)
+
+    def add(self, what: str, measured: str, wanted: str, *, met: bool) -> None:
+        """One of them."""
+        self._rows.append((what, measured, wanted, "yes" if met else "NO"))
+
+    def print(self) -> None:
+        """All of them, side by side."""
+        print_rows(("goals", "measured".rjust(24), "goal".rjust(14), "met"), self._rows)

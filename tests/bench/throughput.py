@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
-from turns import Result, in_turns
+from turns import Result, Used, in_turns, used_by
 
 from mainstem.catalog.entry import Entry
 from mainstem.config import SparkSettings
@@ -42,7 +42,7 @@ from mainstem.log.producer import Outgoing, Producer
 from mainstem.testing.registry import MemoryRegistry
 from mainstem.vocabulary import SystemClock
 
-EVENTS = 1_500_000
+EVENTS = 2_500_000
 BATCH = 500_000
 KEYS = 50_000
 INPUTS = """
@@ -129,21 +129,21 @@ class Bench:
         entry = Entry(definition, "own.inputs.options", generation=hash(definition.topic) % 10**9)
         return start_micro_batch(session, entry, inputs, self.machinery, checkpoint, **trigger)
 
-    def run(self, definition: Definition, inputs: Sequence[Definition], checkpoint: str) -> None:
+    def run(self, definition: Definition, inputs: Sequence[Definition]) -> Used:
         """A flow, over all that is there."""
-        query, _ = self.start(definition, inputs, checkpoint, availableNow=True)
-        query.awaitTermination()
+        query, _ = self.start(definition, inputs, self.fresh(), availableNow=True)
+        return used_by(query)
 
     def run_by_hand(
         self, definition: Definition, inputs: Sequence[Definition], *, checked: bool
-    ) -> None:
+    ) -> Used:
         """The same query without Mainstem."""
         session = flow_session(self.machinery.spark, 2)
         for source in inputs:
             rows = self.read_by_hand(session, source, checked=checked)
             rows.withWatermark("at", "10 seconds").createOrReplaceTempView(source.name)
         mode = output_mode(definition)
-        self.write_by_hand(session, definition, mode, availableNow=True).awaitTermination()
+        return used_by(self.write_by_hand(session, definition, mode, availableNow=True))
 
     def read_by_hand(
         self, session: SparkSession, source: Definition, *, checked: bool
@@ -208,13 +208,11 @@ def run(
     fill(connection, inputs[0].topic, range(EVENTS), _click)
     fill(connection, inputs[1].topic, range(0, EVENTS, 3), _buy)
 
-    def flow(query: str) -> None:
-        definition, read = bench.derive(QUERIES[query], inputs)
-        bench.run(definition, read, bench.fresh())
+    def flow(query: str) -> Used:
+        return bench.run(*bench.derive(QUERIES[query], inputs))
 
-    def by_hand(query: str, *, checked: bool) -> None:
-        definition, read = bench.derive(QUERIES[query], inputs)
-        bench.run_by_hand(definition, read, checked=checked)
+    def by_hand(query: str, *, checked: bool) -> Used:
+        return bench.run_by_hand(*bench.derive(QUERIES[query], inputs), checked=checked)
 
     for query in chosen:
         ways = {
@@ -222,7 +220,7 @@ def run(
             f"{query} by hand, checked": partial(by_hand, query, checked=True),
             f"{query} by mainstem": partial(flow, query),
         }
-        yield in_turns(ways, EVENTS)
+        yield in_turns(ways)
     bench.close()
 
 

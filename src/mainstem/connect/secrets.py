@@ -49,7 +49,7 @@ def reference_problem(text: str) -> str | None:
 
 def password_in(url: str) -> bool:
     """True when a URL or a list of settings says a password in plain text."""
-    bare = _REFERENCE.sub("", url)
+    bare = _REFERENCE.sub("", url).removeprefix("jdbc:")
     if _SECRET_WORD.search(bare):
         return True
     user = _USER_PART.match(bare)

@@ -14,6 +14,9 @@ from mainstem.connect.secrets import Secrets, has_reference, password_in, refere
 from mainstem.definitions.options import milliseconds
 from mainstem.errors import MainstemError, did_you_mean
 
+_SECRET = re.compile("password|secret|token|credential|api_?key", re.IGNORECASE)
+"""In the name of an option that nobody has described: its value is not for others to see."""
+
 
 class Role(StrEnum):
     """Which way records go through a connector."""
@@ -116,6 +119,9 @@ class ConnectorSpec:
     doc: str
     """A sentence for lists; more may follow behind an empty line."""
     fields: tuple[Field, ...]
+    passed_on: str | None = None
+    """What options begin with that go to the system outside as they are. The values have them
+    under this name, without it."""
 
     @property
     def paragraphs(self) -> list[str]:
@@ -149,7 +155,7 @@ class ConnectorSpec:
             text = written.get(field.name, field.default)
             referring = text is not None and has_reference(text)
             values[field.name] = text if referring else self._read(field, text)
-        return values
+        return values | self._passed_on(written)
 
     def resolve(self, written: Mapping[str, str], secrets: Secrets) -> dict[str, Any]:
         """The value of every option, secrets filled in: for whoever connects, and nobody else."""
@@ -158,7 +164,11 @@ class ConnectorSpec:
         for field in self.fields:
             text = written.get(field.name, field.default)
             values[field.name] = self._resolved(field, text, secrets)
-        return values
+        passed = self._passed_on(written)
+        return values | {
+            name: {key: secrets.resolve(text) for key, text in given.items()}
+            for name, given in passed.items()
+        }
 
     def moved(self, before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
         """The first option by which records are or go elsewhere; None: they do not."""
@@ -167,6 +177,13 @@ class ConnectorSpec:
             if field.place and old != new:
                 return field.name
         return None
+
+    def _passed_on(self, written: Mapping[str, str]) -> dict[str, dict[str, str]]:
+        if self.passed_on is None:
+            return {}
+        start = self.passed_on
+        given = {n.removeprefix(start): t for n, t in written.items() if n.startswith(start)}
+        return {start: given}
 
     def _resolved(self, field: Field, text: str | None, secrets: Secrets) -> Any:
         if text is None or not has_reference(text):
@@ -203,14 +220,16 @@ class ConnectorSpec:
                     advice="Correct the reference.",
                 )
             field = self.field(name)
-            plain = field is not None and field.secret and not has_reference(text)
+            secret = field.secret if field is not None else _SECRET.search(name) is not None
+            plain = secret and not has_reference(text)
             if plain or password_in(text):
                 raise MainstemError("SECRET_IN_PLAIN", option=name, variable=name.upper())
 
     def _check_names(self, written: Mapping[str, str]) -> None:
         known = [field.name for field in self.fields]
         for name in written:
-            if name not in known:
+            passed = self.passed_on is not None and name.startswith(self.passed_on)
+            if name not in known and not passed:
                 raise MainstemError(
                     "UNKNOWN_OPTION",
                     option=name,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql.classic.column import Column as ClassicColumn
+
+from mainstem.engine.java import java_class
 
 
 def attempt(column: SparkColumn) -> SparkColumn:
@@ -14,8 +15,7 @@ def attempt(column: SparkColumn) -> SparkColumn:
 
     Spark has this for some of its functions only (`try_cast`, `try_add`).
     """
-    jvm: Any = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]
-    made = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    made = java_class("org.apache.spark.sql.classic.ExpressionUtils")
+    try_eval = java_class("org.apache.spark.sql.catalyst.expressions.TryEval")
     classic: Any = column
-    tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(made.expression(classic._jc))
-    return ClassicColumn(made.column(tried))
+    return ClassicColumn(made.column(try_eval(made.expression(classic._jc))))

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from mainstem.catalog.entry import Entry
+from mainstem.engine.java import java_class
 from mainstem.engine.status import offsets_in
 from mainstem.vocabulary import Offsets
 
@@ -127,16 +128,14 @@ class Checkpoints:
         self.delete(f"{folder}/{name}/{batch_id}")
 
     def _read(self, path: Any) -> str:
-        jvm: Any = self._spark._jvm
         stream = self._files(path).open(path)
         try:
-            return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            return str(java_class("org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
         finally:
             stream.close()
 
     def _path(self, text: str) -> Any:
-        jvm: Any = self._spark._jvm
-        return jvm.org.apache.hadoop.fs.Path(text)
+        return java_class("org.apache.hadoop.fs.Path")(text)
 
     def _files(self, path: Any) -> Any:
         context: Any = self._spark.sparkContext

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +32,7 @@ from mainstem.engine.few_rows import MOST_ROWS
 from mainstem.engine.formats import Formats
 from mainstem.engine.function_arguments import check_arguments
 from mainstem.engine.functions import register
+from mainstem.engine.java import java_class
 from mainstem.engine.pipelines import call_pipeline
 from mainstem.engine.set_aside import Excluded
 from mainstem.engine.spark_errors import query_error
@@ -176,10 +176,9 @@ def compile_empty(session: SparkSession, query: Query, inputs: Sequence[Definiti
 
 def into(session: SparkSession, rows: DataFrame) -> DataFrame:
     """The same rows as a DataFrame of another session, where its views are."""
-    jvm: Any = session._jvm
+    datasets = java_class("org.apache.spark.sql.classic.Dataset")
     plan = rows._jdf.queryExecution().analyzed()
-    dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
-    return DataFrame(dataset, session)
+    return DataFrame(datasets.ofRows(session._jsparkSession, plan), session)
 
 
 def compile_history(

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from mainstem.engine.java import java_class
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
 from mainstem.vocabulary import Offsets, Record
@@ -78,7 +79,8 @@ def here(rows: DataFrame) -> DataFrame:
     """Few rows, made once."""
     execution = rows._jdf.queryExecution()
     made = execution.executedPlan().executeCollect()
-    return _held(rows.sparkSession, execution.analyzed().output(), _sequence(rows, made))
+    data = java_class("scala.collection.immutable.ArraySeq").unsafeWrapArray(made)
+    return _held(rows.sparkSession, execution.analyzed().output(), data)
 
 
 def joined(some: Sequence[DataFrame]) -> DataFrame:
@@ -90,14 +92,8 @@ def joined(some: Sequence[DataFrame]) -> DataFrame:
     return _held(some[0].sparkSession, plans[0].output(), data)
 
 
-def _sequence(rows: DataFrame, made: Any) -> Any:
-    jvm: Any = rows.sparkSession._jvm
-    return jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(made)
-
-
 def _held(session: SparkSession, columns: Any, data: Any) -> DataFrame:
-    jvm: Any = session._jvm
-    logical = jvm.org.apache.spark.sql.catalyst.plans.logical
-    relation = logical.LocalRelation(columns, data, False, jvm.scala.Option.empty())
-    dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, relation)
-    return DataFrame(dataset, session)
+    held = java_class("org.apache.spark.sql.catalyst.plans.logical.LocalRelation")
+    relation = held(columns, data, False, java_class("scala.Option").empty())
+    datasets = java_class("org.apache.spark.sql.classic.Dataset")
+    return DataFrame(datasets.ofRows(session._jsparkSession, relation), session)

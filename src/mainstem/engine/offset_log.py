@@ -16,12 +16,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from mainstem.engine.java import java_class
 from mainstem.engine.status import offsets_in
 from mainstem.vocabulary import Offsets
 
 Positions = Mapping[str, Offsets]
 _HEAD_LINES = 2
 """Version and settings; then a line for each input."""
+_FILE_MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,9 @@ class OffsetLog:
     """The offset log of one flow; only for a flow that is not running."""
 
     def __init__(self, spark: SparkSession, checkpoint: str) -> None:
-        jvm: Any = spark._jvm
         context: Any = spark.sparkContext
-        self._path = jvm.org.apache.hadoop.fs.Path
-        package = jvm.org.apache.spark.sql.execution.streaming.checkpointing
-        managers = getattr(getattr(package, "CheckpointFileManager$"), "MODULE$")
+        self._path = java_class("org.apache.hadoop.fs.Path")
+        managers = getattr(java_class(_FILE_MANAGERS), "MODULE$")
         root = self._path(checkpoint)
         self._files = managers.create(root, context._jsc.hadoopConfiguration())
         self._checkpoint = checkpoint

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
     QueryStartedEvent,
@@ -20,6 +19,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from mainstem.engine.java import java_class
 from mainstem.engine.status import offsets_from
 from mainstem.vocabulary import Offsets
 
@@ -111,9 +111,8 @@ class ProgressListener(StreamingQueryListener):
     """Passes on the progress of the one query of a flow's session, from Spark's listener thread."""
 
     def __init__(self, pass_on: Callable[[Progress], None]) -> None:
-        jvm: Any = SparkContext._jvm
-        streaming = jvm.org.apache.spark.sql.streaming
-        self._jlistenerobj = streaming.PythonStreamingQueryListenerWrapper(_Calls(pass_on))
+        wrapper = "org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper"
+        self._jlistenerobj = java_class(wrapper)(_Calls(pass_on))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Never called: `_Calls` stands in Spark's place for this object."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -11,6 +10,7 @@ from pyspark.sql import DataFrame
 from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.definitions.state import mentions
+from mainstem.engine.java import java_class
 from mainstem.engine.plans import name_of, nodes
 from mainstem.engine.spark_errors import short
 
@@ -70,11 +70,10 @@ def promise(definition: Definition) -> str:
 
 def streaming_complaint(rows: DataFrame, mode: str, *, realtime: bool = False) -> str | None:
     """What Spark's own checker says against running the plan as a stream; None: nothing."""
-    jvm: Any = rows.sparkSession._jvm
     plan = rows._jdf.queryExecution().analyzed()
-    modes = jvm.org.apache.spark.sql.streaming.OutputMode
+    modes = java_class("org.apache.spark.sql.streaming.OutputMode")
     output_mode = modes.Update() if mode == "update" else modes.Append()
-    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    checker = java_class("org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker")
     try:
         checker.checkForStreaming(plan, output_mode)
         if realtime:

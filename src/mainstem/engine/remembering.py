@@ -15,6 +15,7 @@ from mainstem.definitions.pipelines import refusal
 from mainstem.definitions.state import event_time_of, keeps_state, output_mode
 from mainstem.definitions.stream_filters import without_filters
 from mainstem.definitions.stream_joins import bounds_advice, waits
+from mainstem.engine.java import java_class
 from mainstem.engine.plans import each, name_of
 from mainstem.engine.plans import nodes as nodes_of
 from mainstem.engine.realtime import streaming_complaint
@@ -149,11 +150,10 @@ def _optimized(rows: DataFrame) -> Any:
 
 def _bounded(rows: DataFrame, join: Any) -> bool:
     """True when Spark can tell from the watermarks that a row will meet no other any more."""
-    jvm: Any = rows.sparkSession._jvm
-    helper = jvm.org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper
+    helper = java_class("org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper")
     if helper.isWatermarkInJoinKeys(join):
         return True
-    now = jvm.scala.Option.apply(_SOME_TIME)
+    now = java_class("scala.Option").apply(_SOME_TIME)
     left, right = join.left().outputSet(), join.right().outputSet()
     return all(
         helper.getStateValueWatermark(one, other, join.condition(), now).isDefined()

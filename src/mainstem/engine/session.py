@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from mainstem.config import SparkSettings
+from mainstem.engine.java import keep_known_classes
 
 _STATE = "spark.sql.streaming.stateStore."
 _STREAMING = "org.apache.spark.sql.execution.streaming."
@@ -116,4 +117,5 @@ def open_session(
         logging.getLogger(f"{what}QueryContextLogger").setLevel(logging.CRITICAL + 1)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
+    keep_known_classes()
     return session

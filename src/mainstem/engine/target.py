@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from mainstem.catalog.entry import Entry
 from mainstem.connect.catalogue import spec_of
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.spec import Role
+from mainstem.connect.targets.beside import beside_options
 from mainstem.connect.targets.target import (
     GONE,
     ID,
@@ -43,7 +45,9 @@ from mainstem.definitions.state import event_time_of
 from mainstem.engine.decode import Intake, mentioned_metadata, read_stream
 from mainstem.engine.encode import JSON_OPTIONS, row_id
 from mainstem.engine.formats import Formats
+from mainstem.engine.ranges import offsets_text
 from mainstem.engine.table_records import read_change_stream
+from mainstem.engine.target_places import Places
 from mainstem.engine.target_task import TargetWork, asked
 from mainstem.engine.transforms import PASSED, transformed
 from mainstem.log.admin import Admin
@@ -82,6 +86,14 @@ class TargetFlow:
         self._admin = admin
         self._clock = clock
         self._project = project
+        self._written = dict(target.options)
+        self._places: Places | None = None
+        """Where the place beside has yet to be made."""
+        if target.beside is not None:
+            self._places = Places.of(entry, source, project)
+            self._written = beside_options(
+                target.connector, self._written, source.name, target.beside
+            )
         self._options = _validated(target)
         self._transforms = entry.definition.transforms
         self._shape = Shape.of(self._options, source, self._transforms)
@@ -94,7 +106,9 @@ class TargetFlow:
 
     def read(self, session: SparkSession, start: str, limit: int) -> DataFrame:
         """The input as it is, and where each record stands."""
-        intake = Intake(self._connection, self._formats, start=start, max_records=limit)
+        intake = Intake(
+            self._connection, self._formats, start=self._offsets_at(start), max_records=limit
+        )
         if self._source.kind is Kind.TABLE:
             rows = read_change_stream(session, self._source, intake)
             gone, time = F.col("_gone"), "_timestamp"
@@ -111,6 +125,14 @@ class TargetFlow:
             F.col(_quoted(time)).cast("timestamp").alias(TIME),
             gone.alias(GONE),
         )
+
+    def _offsets_at(self, start: str) -> str:
+        """Where a sink that begins at a time begins now; once it has, its checkpoint counts."""
+        if not start[0].isdigit():
+            return start
+        ends = self._admin.all_end_offsets(self._admin.topics_of(self._source))
+        at = int(datetime.fromisoformat(start).timestamp() * 1000)
+        return offsets_text(self._admin.all_offsets_at(at, ends))
 
     def divided(self, batch: DataFrame) -> DataFrame:
         """The batch as the target wants it, each partition in one piece.
@@ -142,6 +164,9 @@ class TargetFlow:
 
     def work(self) -> TargetWork:
         """What the tasks of the batch have to do."""
+        if self._places is not None:
+            self._places.prepare()
+            self._places = None
         for topic in self._admin.topics_of(self._source):
             if topic not in self._topics:
                 self._topics[topic] = self._admin.topic_id(topic)
@@ -151,7 +176,7 @@ class TargetFlow:
             connection=self._connection.to_dict(),
             sink=self._entry.name,
             connector=self._target.connector,
-            options=self._target.options,
+            options=tuple(self._written.items()),
             project=str(self._project),
             shape=self._shape,
             topics=dict(self._topics),

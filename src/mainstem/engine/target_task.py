@@ -42,6 +42,7 @@ from mainstem.connect.catalogue import spec_of
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.spec import Role
 from mainstem.connect.targets.target import (
+    OWN_LOG,
     REFUSED,
     Part,
     Poison,
@@ -137,7 +138,10 @@ class TargetTask:
         """Gives all rows to the target; says how many there were, and by code which stay here."""
         work, task = self._work, self._task
         spec = spec_of(Role.SINK, work.connector)
-        options = spec.resolve(dict(work.options), self._secrets)
+        options = {
+            **spec.resolve(dict(work.options), self._secrets),
+            OWN_LOG: dict(work.connection),
+        }
         target = module_of(work.connector).open_target(options, work.shape)
         part = Part(
             sink=work.sink,

@@ -47,6 +47,8 @@ REFUSED = HIDDEN_PREFIX + "refused"
 DELETED = "_deleted"
 """What a row says of itself where upserts and deletes are all rows."""
 PLACE = (TOPIC, PARTITION, OFFSET)
+OWN_LOG = "own log"
+"""Among the options of an open target: how the log is reached that the rows come from."""
 
 
 class Form(StrEnum):
