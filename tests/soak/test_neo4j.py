@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -38,6 +37,7 @@ from mainstem.local.jars import provide
 from mainstem.local.jars_lock import parse_lock
 from mainstem.local.process import Child, Command
 from mainstem.testing.driver import Driver, Event
+from mainstem.testing.ports import free_port
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import Column
 
@@ -98,9 +98,7 @@ class Server:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("neo4j")
     jars = provide(parse_lock(LOCK.read_text())["neo4j"], "Neo4j jars")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     settings = {
         "server.bolt.listen_address": f"127.0.0.1:{port}",
         "server.http.enabled": "false",

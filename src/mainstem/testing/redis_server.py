@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from types import TracebackType
 
+from mainstem.testing.ports import free_port
 from mainstem.testing.waiting import eventually
 
 PROGRAM = shutil.which("redis-server")
@@ -19,9 +20,7 @@ class RedisServer:
     def __init__(self, folder: Path, password: str) -> None:
         self._folder = folder
         self._password = password
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

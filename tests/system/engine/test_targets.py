@@ -199,7 +199,7 @@ def test_rows_reach_lakes_files_of_databases_and_services(
     sink(driver, "duck", "t", "duckdb", file=str(tmp_path / "all.duckdb"))
     told = {"file": "connectors/notes.py", "class": "Notes", "on_error": "quarantine"}
     notes = tmp_path / "notes"
-    sink(driver, "noted", "t", "python", **told, options=json.dumps({"file": str(notes)}))
+    sink(driver, "noted", "t", "python", **told, **{"'option.file'": str(notes)})
     sink(driver, "posted", "s", "http", url=hook[0])
     with RedisServer(tmp_path, "geheim") as server:
         where = {"url": server.url, "password": "${file:secrets/redis}"}
