@@ -227,7 +227,8 @@ def test_rows_reach_lakes_files_of_databases_and_services(
     ]  # fmt: skip
     [kept] = driver.quarantine()
     facts = {name: (value or b"").decode() for name, value in kept.headers}
-    assert (facts["object"], facts["cause"]) == ("noted", "ValueError: no bad names")
+    assert facts["object"] == "noted"
+    assert facts["cause"].endswith("ValueError: no bad names")
 
 
 def lake_rows(folder: Path) -> list[tuple[Any, ...]]:

@@ -213,6 +213,8 @@ def test_a_table_of_one_row(sink: Make, batch: Batch) -> None:
     out.take(batch(1, 2).set_column(8, ID, one))
     out.take(batch(3, 4).set_column(8, ID, one))
     assert out.ids() == [4]
+    out.take(batch(5, -6).set_column(8, ID, one))
+    assert out.ids() == []
 
 
 def test_new_columns_are_added(sink: Make, batch: Batch) -> None:
@@ -270,6 +272,22 @@ def test_a_row_that_lacks_what_the_table_demands_is_put_aside(
     assert "takes no NULL" in poison[0].cause
     out.committer.commit([token])
     assert out.ids() == [1]
+
+
+def test_columns_of_a_table_that_was_there_keep_their_names(
+    sink: Make, batch: Batch, tmp_path: Path
+) -> None:
+    out = sink(TABLE)
+    there = pa.schema([("ID", pa.int64()), ("date", pa.date32()), ("Name", pa.string())])
+    make_table(out, "theirs", there, tmp_path)
+    module_of(out.kind).check(out.options, TABLE)
+    out.start()
+    out.take(batch(1, 2, 3))
+    out.take(batch(4, -5).set_column(0, "id", pa.array([1, 2], pa.int32())))
+    assert out.rows() == [
+        {"ID": 1, "date": None, "Name": "n4"},
+        {"ID": 3, "date": None, "Name": "n3"},
+    ]
 
 
 def make_table(out: Sink, name: str, schema: pa.Schema, folder: Path) -> None:

@@ -15,7 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from mainstem.connect.targets.lake import STAGING, Conflict, LakeCommitter, LakeTable, StagedPart
+from mainstem.connect.targets.lake import (
+    STAGING,
+    Conflict,
+    LakeCommitter,
+    LakeTable,
+    StagedPart,
+    key_in,
+)
 from mainstem.connect.targets.lake_schema import (
     check_columns,
     check_partitions,
@@ -146,12 +153,11 @@ class DeltaLake(LakeTable):
             [
                 rows.append_column(GONE, pa.repeat(False, rows.num_rows)),
                 gone.append_column(GONE, pa.repeat(True, gone.num_rows)),
-            ],
-            promote_options="default",
+            ]
         )
         keys = [
             f"(t.{_quoted(name)} {_same(marked[name])} s.{_quoted(name)})"
-            for name in self._shape.key
+            for name in key_in(self._shape.key, rows)
         ]
         values = {_quoted(name): f"s.{_quoted(name)}" for name in rows.column_names}
         gone_mark = f"s.{_quoted(GONE)}"

@@ -17,7 +17,14 @@ from typing import Any
 import pyarrow as pa
 
 from mainstem.connect.targets.iceberg_files import compact_files, expire_snapshots
-from mainstem.connect.targets.lake import STAGING, Conflict, LakeCommitter, LakeTable, StagedPart
+from mainstem.connect.targets.lake import (
+    STAGING,
+    Conflict,
+    LakeCommitter,
+    LakeTable,
+    StagedPart,
+    key_in,
+)
 from mainstem.connect.targets.lake_schema import (
     check_columns,
     check_partitions,
@@ -144,8 +151,8 @@ class IcebergLake(LakeTable):
         Iceberg deletes by a condition. Of keys with several columns it is one for each, which also
         finds rows that only have values of different keys: they are written again.
         """
-        key = list(self._shape.key)
-        keys = pa.concat_tables([rows.select(key), gone.select(key).cast(rows.select(key).schema)])
+        key = key_in(self._shape.key, rows)
+        keys = pa.concat_tables([rows, gone]).select(key)
         condition = _condition(keys)
         stay = None
         if len(key) > 1:
