@@ -183,9 +183,15 @@ def test_rows_are_upserted_and_deleted(sink: Make, batch: Batch) -> None:
     assert out.ids() == [1, 2], "an older deletion changes nothing"
     out.take(batch(-1, -2).set_column(5, OFFSET, pa.array([20, 21])))
     assert out.ids() == []
+    out.take(batch(-30))
+    assert out.ids() == []
 
 
-def test_keys_of_several_columns_and_null(sink: Make, batch: Batch) -> None:
+@pytest.mark.parametrize("few", [0, 200])
+def test_keys_of_several_columns_and_null(
+    sink: Make, batch: Batch, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(iceberg_files, "_FEW_KEYS", few)
     shape = replace(TABLE, key=("id", "name"), columns=(*COLUMNS, Column("n", "int")))
 
     def rows(offset: int, *given: tuple[int | None, str | None, int]) -> pa.Table:

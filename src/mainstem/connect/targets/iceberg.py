@@ -10,13 +10,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from mainstem.connect.targets.iceberg_files import compact_files, expire_snapshots
+from mainstem.connect.targets.iceberg_files import (
+    compact_files,
+    expire_snapshots,
+    files_with,
+    replace_rows,
+)
 from mainstem.connect.targets.lake import (
     STAGING,
     Conflict,
@@ -146,23 +150,14 @@ class IcebergLake(LakeTable):
             change.append(rows)
 
     def merge(self, rows: pa.Table, gone: pa.Table, positions: Mapping[str, int]) -> None:
-        """Rewrites the files that have the keys.
-
-        Iceberg deletes by a condition. Of keys with several columns it is one for each, which also
-        finds rows that only have values of different keys: they are written again.
-        """
-        key = key_in(self._shape.key, rows)
-        keys = pa.concat_tables([rows, gone]).select(key)
-        condition = _condition(keys)
-        stay = None
-        if len(key) > 1:
-            found = self._table.scan(row_filter=condition).to_arrow().cast(rows.schema)
-            stay = _others(found, keys)
+        """Rewrites the files that have the keys."""
+        keys = pa.concat_tables([rows, gone]).select(key_in(self._shape.key, rows))
+        with _told(self.what):
+            old = files_with(self._table, keys)
+        if not old and not rows.num_rows:
+            return  # keys that are not there: the table and its positions stay as they are
         with self._commit(positions) as change:
-            change.delete(condition)
-            new = rows if stay is None else pa.concat_tables([rows, stay])
-            if new.num_rows:
-                change.append(new)
+            replace_rows(self._table, change, old, keys, rows)
 
     def compact(self) -> None:
         """Small files of each partition become larger ones, and old snapshots go."""
@@ -201,28 +196,6 @@ class IcebergLake(LakeTable):
                     spec.add_field(name, IdentityTransform(), name)
         except TableAlreadyExistsError:
             return
-
-
-def _condition(keys: pa.Table) -> Any:
-    """What finds the rows with the keys."""
-    import pyiceberg.expressions as library
-
-    made: Any = library  # its types know less than its constructors take
-    conditions = []
-    for name in keys.column_names:
-        values = {value for value in keys[name].to_pylist() if value is not None}
-        some = made.In(name, values)
-        if keys[name].null_count:
-            some = made.Or(some, made.IsNull(name))
-        conditions.append(some)
-    return reduce(made.And, conditions) if conditions else made.AlwaysTrue()
-
-
-def _others(found: pa.Table, keys: pa.Table) -> pa.Table:
-    """The rows that have none of the keys."""
-    wanted = set(zip(*(column.to_pylist() for column in keys.columns), strict=True))
-    given = zip(*(found[name].to_pylist() for name in keys.column_names), strict=True)
-    return found.filter(pa.array([key not in wanted for key in given], pa.bool_()))
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
