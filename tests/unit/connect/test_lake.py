@@ -329,6 +329,10 @@ def test_what_cannot_be_written_is_refused_while_planning(sink: Make, tmp_path: 
     new = tmp_path / "not" / "yet"
     module.check({**out.options, place: str(new)}, out.shape)
     assert not new.exists()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    module.check({**out.options, place: str(empty)}, out.shape)
+    assert list(empty.iterdir()) == []
     away = {place: "s3://lake/x", "s3_endpoint": "http://127.0.0.1:1", "s3_region": "x"}
     away |= {"s3_access_key": "a", "s3_secret_key": "b"}
     if out.kind == "iceberg":

@@ -50,6 +50,7 @@ _NEW = {
     "write.metadata.previous-versions-max": "100",
     "commit.manifest-merge.enabled": "true",
 }
+_FILE = "catalog.db"
 _RETRIES = "commit.retry.num-retries"
 
 
@@ -221,7 +222,7 @@ def _is_local(options: Mapping[str, Any]) -> bool:
 
 
 def _catalog_is_there(options: Mapping[str, Any]) -> bool:
-    return options["catalog"] is not None or Path(options["warehouse"]).is_dir()
+    return options["catalog"] is not None or Path(options["warehouse"], _FILE).is_file()
 
 
 def _catalog(options: Mapping[str, Any]) -> Any:
@@ -232,7 +233,7 @@ def _catalog(options: Mapping[str, Any]) -> Any:
     if _is_rest(options):
         given |= {"type": "rest", "uri": options["catalog"], "token": options["token"]}
     else:
-        where = options["catalog"] or f"sqlite:///{warehouse.rstrip('/')}/catalog.db"
+        where = options["catalog"] or f"sqlite:///{warehouse.rstrip('/')}/{_FILE}"
         given |= {"type": "sql", "uri": where}
         if _is_local(options):
             given["warehouse"] = f"file://{warehouse}"
