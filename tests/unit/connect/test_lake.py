@@ -341,6 +341,15 @@ def test_what_cannot_be_written_is_refused_while_planning(sink: Make, tmp_path: 
     assert code(out, **away) == "CONNECTOR_UNREACHABLE"
 
 
+def test_a_delta_table_whose_rules_could_stop_a_batch_is_refused(
+    tmp_path: Path, part: Callable[..., Part]
+) -> None:
+    out = Sink("delta", tmp_path, part, STREAM)
+    assert code(out, Shape("s", (Column("full name", "string"),))) == "TARGET_MISMATCH"
+    out.table.alter.add_constraint({"positive": "id > 0"})
+    assert code(out) == "TARGET_MISMATCH"
+
+
 def test_types_come_back_as_they_were(sink: Make, batch: Batch) -> None:
     kinds = {
         "i8": ("tinyint", pa.array([1], pa.int8())),
