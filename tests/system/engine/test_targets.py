@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -30,13 +31,14 @@ from mainstem.engine.flow import Flow
 from mainstem.engine.status import FlowState
 from mainstem.errors import MainstemError
 from mainstem.local.stack import Stack
+from mainstem.testing import outside
 from mainstem.testing.driver import Driver, Event
-from mainstem.testing.redis_server import PROGRAM, RedisServer
 from mainstem.testing.waiting import eventually
 
 pytestmark = pytest.mark.spark
 
 SECONDS = 120
+REDIS = shutil.which("redis-server")
 DECLARED = """
 CREATE STREAM s (id INT, name STRING, at TIMESTAMP, tags ARRAY<STRING>)
   WITH (key = 'id', event_time = 'at');
@@ -185,15 +187,13 @@ class Notes:
 """
 
 
-@pytest.mark.skipif(PROGRAM is None, reason="redis-server is not installed")
+@pytest.mark.skipif(REDIS is None, reason="redis-server is not installed")
 def test_rows_reach_lakes_files_of_databases_and_services(
     driver: Driver, tmp_path: Path, hook: tuple[str, list[Any]]
 ) -> None:
     driver.apply(DECLARED)
     (tmp_path / "connectors").mkdir()
     (tmp_path / "connectors" / "notes.py").write_text(CLASS)
-    (tmp_path / "secrets").mkdir()
-    (tmp_path / "secrets" / "redis").write_text("geheim")
     sink(driver, "lake", "s", "delta", folder=str(tmp_path / "delta"), partition_by="day")
     sink(driver, "berg", "t", "iceberg", warehouse=str(tmp_path / "berg"))
     sink(driver, "duck", "t", "duckdb", file=str(tmp_path / "all.duckdb"))
@@ -201,9 +201,10 @@ def test_rows_reach_lakes_files_of_databases_and_services(
     notes = tmp_path / "notes"
     sink(driver, "noted", "t", "python", **told, **{"'option.file'": str(notes)})
     sink(driver, "posted", "s", "http", url=hook[0])
-    with RedisServer(tmp_path, "geheim") as server:
-        where = {"url": server.url, "password": "${file:secrets/redis}"}
-        sink(driver, "cached", "t", "redis", **where)
+    (tmp_path / "redis").mkdir()
+    server = outside.redis(tmp_path / "redis", REDIS or "").start()
+    try:
+        sink(driver, "cached", "t", "redis", url=server.url)
         driver.send([event(1, "a"), event(2, "b"), Event("t", {"id": 1, "name": "x"})])
         driver.send([Event("t", {"id": 2, "name": "y"}), Event("t", {"id": 3, "name": "bad"})])
         driver.run()
@@ -211,9 +212,10 @@ def test_rows_reach_lakes_files_of_databases_and_services(
         # all records come again, under other tokens: the targets know them
         begin_anew(driver, "lake", "berg", "duck", "cached")
         driver.run()
-        client = redis.Redis(port=server.port, password="geheim")
-        cached = {key.decode(): json.loads(client.get(key)) for key in client.keys("t:*")}
-        client.close()
+        with redis.Redis.from_url(server.url) as client:
+            cached = {key.decode(): json.loads(client.get(key)) for key in client.keys("t:*")}
+    finally:
+        server.stop()
     assert cached == {"t:2": {"id": 2, "name": "z"}, "t:3": {"id": 3, "name": "bad"}}
     assert lake_rows(tmp_path) == [(1, "a", 16), (2, "b", 16), (3, "c", 16)]
     rows = [(2, "z"), (3, "bad")]
