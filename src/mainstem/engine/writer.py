@@ -325,6 +325,7 @@ class BatchWriter:
         notes = [result.note for result in results if result.note is not None]
         if self.calling is not None:
             self.calling.learn(notes)
+            crash_point("after_learn", self._flow, template.batch_id)
         if self._broken is not None:
             self._broken.count(notes, template.batch_id, self._epoch)
         return results
