@@ -51,6 +51,27 @@ def test_nothing_is_lost_or_doubled(world: CapturedWorld, summary: list[str]) ->
         _die_in_the_snapshot(world)
         _die_in_turn(world)
     summary.append(world.check())
+    if FULL:
+        _build_anew(world)
+        summary.append(f"built anew: {world.check()}")
+
+
+def _build_anew(world: CapturedWorld) -> None:
+    """Targets are built beside the old ones, and take their places, while the engine dies."""
+    names = [name for name in ("copies", "filed", "search") if name != "search" or world.outside]
+    with world.workload.running():
+        for name in names:
+            world.client.rebuild_sink(name)
+        for step in ("target_written", "backfill-held", "take-over-begin", "take-over-written"):
+            world.crash(step, "copies.2")
+
+        def done() -> bool:
+            try:
+                return all(world.client.backfill(name)["state"] == "done" for name in names)
+            except MainstemError:
+                return False
+
+        eventually(done, SECONDS, every=0.5, what="all are built anew")
 
 
 def _die_in_the_snapshot(world: CapturedWorld) -> None:
