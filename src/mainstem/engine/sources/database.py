@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mainstem.connect.listening.options import invalid
 from mainstem.definitions.keywords import words
+from mainstem.engine.java import java_class
 from mainstem.engine.spark_errors import short
 from mainstem.errors import MainstemError
 
@@ -56,9 +57,8 @@ class Database:
     def __init__(self, session: SparkSession, options: Mapping[str, Any]) -> None:
         self._session = session
         self._options = options
-        jvm: Any = session._jvm
-        self._dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(options["url"])
-        self._sql = jvm.java.sql
+        dialects = java_class("org.apache.spark.sql.jdbc.JdbcDialects")
+        self._dialect = dialects.get(options["url"])
 
     def rows(self, query: str, *, parts: Sequence[str] = ()) -> DataFrame:
         """The rows of a query, in one partition, or one for each condition of `parts`."""
@@ -94,9 +94,9 @@ class Database:
     def literal(self, text: str, type_: str) -> str:
         """A value of Spark's text, as the database writes values of the type."""
         if type_.startswith("timestamp"):
-            return str(self._dialect.compileValue(self._sql.Timestamp.valueOf(text)))
+            return str(self._dialect.compileValue(java_class("java.sql.Timestamp").valueOf(text)))
         if type_ == "date":
-            return str(self._dialect.compileValue(self._sql.Date.valueOf(text)))
+            return str(self._dialect.compileValue(java_class("java.sql.Date").valueOf(text)))
         return text
 
     def first(self, count: int) -> str:
@@ -124,9 +124,12 @@ class Database:
 
 def _sql_state(error: PySparkException | Py4JJavaError) -> tuple[str | None, str]:
     """The state that the driver's error has, and what it says."""
+    kind = java_class("java.lang.Class").forName("java.sql.SQLException")
     for cause in _causes(error):
-        if hasattr(cause, "getSQLState") and cause.getSQLState() is not None:
-            return str(cause.getSQLState()), str(cause.getMessage()).splitlines()[0]
+        if kind.isInstance(cause):
+            state = cause.getSQLState()
+            said = str(cause.getMessage()).splitlines()[0]
+            return None if state is None else str(state), said
     return None, short(error)
 
 
