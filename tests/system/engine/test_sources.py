@@ -71,9 +71,9 @@ def aside(driver: Driver, name: str) -> list[tuple[str, bytes]]:
     return found
 
 
-def run_again(driver: Driver, flow: str) -> None:
+def run_again(driver: Driver, name: str) -> None:
     """As after a crash that came before Spark could note that the last batch was done."""
-    commits = driver.folder / flow / "commits"
+    commits = driver.folder / driver.entry(name).flow_id / "commits"
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdecimal())
     (commits / str(last)).unlink()
     (commits / f".{last}.crc").unlink(missing_ok=True)
@@ -135,7 +135,7 @@ def test_files_of_all_formats_come_once(driver: Driver, name: str) -> None:
     driver.run()
     check([])
     for each in names.values():
-        run_again(driver, f"{each}.1")
+        run_again(driver, each)
     driver.run()
     check([])
     old(folder / "b.jsonl", '{"id": 2}\n')
@@ -266,7 +266,7 @@ def test_rows_of_a_database_come_once(driver: Driver, shop: Shop, name: str) -> 
     assert first == {"id": 1, "total": 1.5, "note": "it's", "changed": time}
     assert driver.keys(f"{both}_events")[0] == "1"
     for each in (both, times, numbers):
-        run_again(driver, f"{each}.1")
+        run_again(driver, each)
     # the same time as the last row, and a change of the first one
     shop.put(8, "2026-11-16 10:00:00+00")
     shop.put(9, "2026-11-16 12:30:00+02")
@@ -355,7 +355,7 @@ def test_data_sources_of_spark_and_of_the_project_come_once(driver: Driver, name
     driver.run()
     assert [row["value"] for row in driver.rows(f"{rate}_events")] == [0, 1, 2]
     for each in (rate, counter):
-        run_again(driver, f"{each}.1")
+        run_again(driver, each)
     driver.run()
     assert [row["value"] for row in driver.rows(f"{rate}_events")] == [0, 1, 2, 3, 4, 5]
     counted = driver.rows(f"{counter}_events")
@@ -389,7 +389,7 @@ def test_records_of_another_cluster_are_copied_as_they_are(driver: Driver, name:
     options = {"servers": servers, "start": "2023-11-14T22:13:21Z"}
     driver.apply(source(late, "kafka", pattern=f"{driver.prefix}ord.*", **options))
     driver.run()
-    run_again(driver, f"{name}.1")
+    run_again(driver, name)
     driver.run()
     records = {r.key: r for r in driver.records(f"{name}_events") if r.value is not None}
     assert len(driver.records(f"{name}_events")) == 3
@@ -401,7 +401,6 @@ def test_records_of_another_cluster_are_copied_as_they_are(driver: Driver, name:
     name_, place = second.headers[2]
     assert name_ == "mainstem.from"
     assert (place or b"").decode().startswith(f"{topic}/")
-    assert [row["id"] for row in driver.rows(f"{name}_events") if "id" in row][:1] == [1]
     assert b"a" in {r.key for r in driver.records(f"{late}_events")}
     assert first.value not in {r.value for r in driver.records(f"{late}_events")}
     for given, code, option in [

@@ -36,6 +36,8 @@ _PARAMETER = re.compile(r"[?&;]([^=&;]+)=")
 _LOGIN = ("28",)
 _AWAY = ("08", "57P")
 _FETCHED = "10000"
+_NO_DRIVER = "No suitable driver"
+"""What Java itself says, with the state of a server that is away."""
 
 
 def check_url(url: str) -> None:
@@ -107,14 +109,14 @@ class Database:
     def _translated(self, error: PySparkException | Py4JJavaError) -> MainstemError:
         state, said = _sql_state(error)
         where = str(self._options["url"]).partition("?")[0].partition(";")[0]
+        if _NO_DRIVER in said:
+            problem = "there is no driver for it: name its jar in [spark] jdbc_drivers"
+            return invalid("url", "...", problem, "'jdbc:postgresql://db.example.com:5432/shop'")
         if state is not None and state.startswith(_LOGIN):
             user = self._options["user"]
             return MainstemError("SOURCE_LOGIN_REFUSED", where=where, user=user, option="password")
         if state is not None and state.startswith(_AWAY):
             return MainstemError("CONNECTOR_UNREACHABLE", what=where, problem=said, option="url")
-        if state is None and "No suitable driver" in said:
-            problem = "there is no driver for it: name its jar in [spark] jdbc_drivers"
-            return invalid("url", "...", problem, "'jdbc:postgresql://db.example.com:5432/shop'")
         option = "table" if self._options["query"] is None else "query"
         what = self._options["table"] or "the rows of the query"
         return MainstemError(
