@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import changing_tables
+import connectors
 import formats
 import httpx2
 import latency
@@ -47,7 +48,7 @@ QUERIES = {
 WITH_STACK = ("small", "latency", "lookups", "registry", "memory")
 Chosen = Mapping[str, list[str]]
 """The parts to run, each with its queries."""
-PARTS = ("throughput", "formats", "stateful", "tables", *WITH_STACK, "demo")
+PARTS = ("throughput", "formats", "stateful", "tables", "connectors", *WITH_STACK, "demo")
 
 
 def main() -> None:
@@ -148,6 +149,18 @@ def _stateful(folder: Path, _: Chosen, goals: Goals) -> None:
     title = "a running sum per key, 50,000 keys, on two cores"
     with _broker(folder) as (jars, connection):
         print_rows(("way", *_RATES, "goal"), rows(jars, connection), title)
+
+
+def _connectors(folder: Path, _: Chosen, goals: Goals) -> None:
+    def rows(bench: connectors.ConnectorBench) -> Iterator[list[str]]:
+        for part in (bench.capture, bench.sinks):
+            for found in part():
+                if found.goal:
+                    goals.add(found.what, found.measured, found.goal, met=found.met)
+                yield [found.what, found.measured, found.goal]
+
+    with connectors.bench(folder) as bench:
+        print_rows(("connector", "measured", "goal"), rows(bench))
 
 
 @contextmanager
@@ -277,6 +290,7 @@ _RUNS: Mapping[str, Callable[[Path, Chosen, Goals], None]] = {
     "throughput": _throughput,
     "formats": _formats,
     "tables": _tables,
+    "connectors": _connectors,
     "stateful": _stateful,
     "stack": _stack,
     "demo": _demo,

@@ -14,6 +14,8 @@ from mainstem.connect.on_spark import runs_on_spark
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.source_transforms import place_of, told_columns
 from mainstem.connect.spec import ConnectorSpec, Role
+from mainstem.connect.targets.beside import beside_of
+from mainstem.connect.targets.target import Shape
 from mainstem.definitions.connections import CONNECTOR, connection_of, option_place
 from mainstem.definitions.model import Connection, Definition, Kind
 from mainstem.definitions.transforms import Mask, Transform
@@ -89,6 +91,16 @@ class PlannedConnectors:
                 if isinstance(transform, Mask) and transform.salt is not None:
                     self._secrets.resolve(transform.salt)
             self._check(connection.connector, options, read, sink.transforms)
+        except MainstemError as error:
+            raise self._placed(error, sink) from None
+
+    def check_rebuild(self, sink: Definition, read: Definition) -> None:
+        """Refuse a target that cannot be replaced by another in one step."""
+        connection = _connection(sink)
+        try:
+            beside = beside_of(connection.connector, sink.name)
+            options = _spec(sink).resolve(dict(connection.options), self._secrets)
+            beside.check(options, Shape.of(options, read, sink.transforms), sink.name)
         except MainstemError as error:
             raise self._placed(error, sink) from None
 
@@ -169,7 +181,9 @@ def _check_change(before: Definition, source: Definition) -> None:
 def _with_columns_known(captured: Captured, known: Sequence[Definition]) -> Captured:
     """A table with the columns that it ever had, for older changes have them; new ones behind."""
     names = {read.name for read in known if read.topic == captured.topic}
-    tables = (d for d in known if d.query is not None and names & set(d.query.inputs))
+    tables = (
+        d for d in known if d.query is not None and d.target is None and names & set(d.query.inputs)
+    )
     before = [column for table in tables for column in table.columns]
     now = {column.name: column for column in captured.columns}
     stay = (now.pop(column.name, column) for column in before)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
+from pathlib import PurePosixPath
 from typing import Any
 
 from mainstem.connect.secrets import Secrets, has_reference, password_in, reference_problem
@@ -37,6 +38,8 @@ class FieldKind(StrEnum):
     """Becomes milliseconds."""
     URL = "URL"
     """Without a password, but for a reference to one."""
+    FILE = "file of the project"
+    """Becomes its whole path where it is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class Field:
         match self.kind:
             case FieldKind.TEXT | FieldKind.URL:
                 value: Any = self._chosen(text)
+            case FieldKind.FILE:
+                value = _inside(text)
             case FieldKind.NAMES:
                 value = tuple(part.strip() for part in text.split(","))
                 if not all(value):
@@ -183,7 +188,9 @@ class ConnectorSpec:
 
     def _resolved(self, field: Field, text: str | None, secrets: Secrets) -> Any:
         if text is None or not has_reference(text):
-            return self._read(field, text)
+            value = self._read(field, text)
+            is_file = field.kind is FieldKind.FILE and value is not None
+            return secrets.folder / value if is_file else value
         try:
             value = secrets.resolve(text)
         except MainstemError as error:
@@ -239,6 +246,14 @@ class ConnectorSpec:
                     what=f"the {self.role} connector {self.name}",
                     example=f"{field.name} = '{field.example}'",
                 )
+
+
+def _inside(text: str) -> str:
+    """A path that does not lead out of the project."""
+    path = PurePosixPath(text)
+    if has_reference(text) or path.is_absolute() or ".." in path.parts or not path.name:
+        raise ValueError("it is not the path of a file inside of the project")
+    return str(path)
 
 
 def _invalid(field: Field, text: str, problem: str) -> MainstemError:

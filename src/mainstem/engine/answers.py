@@ -56,7 +56,7 @@ from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.late import Ledger
-from mainstem.vocabulary import Column
+from mainstem.vocabulary import Column, SystemClock
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
@@ -267,7 +267,8 @@ class Answers:
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         session = flow_session(self._spark, self._settings.shuffle_partitions)
         parts = (session, self._connection, self._admin, self._ledger, self._formats)
-        return apply_late(*parts, payload["flow"], definition, inputs, self._is_live)
+        flow, now = payload["flow"], SystemClock().now()
+        return apply_late(*parts, flow, definition, inputs, self._is_live, now)
 
     def _history(self, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
         query = _QUERY.validate_python(payload["query"])

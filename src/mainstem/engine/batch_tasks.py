@@ -70,7 +70,7 @@ def task_function(
         task = tasks.named(name)
         made: KeyedTask | HandlerTask | TargetTask | SourceTask | PlainTask
         made = PlainTask(judge) if work is None else work.task(task, number)
-        say = made.note if isinstance(made, PlainTask) else lambda: None
+        say = made.note if isinstance(made, PlainTask | TargetTask) else lambda: None
         try:
             result = write_task(connection, task, made.rows(batches), say)
             note = made.done(result)

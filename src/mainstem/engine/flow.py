@@ -318,7 +318,7 @@ class Flow:
         """Begins to take over the result of a backfill, if there is one; `tick` goes on then."""
         if not is_pending(self.entry, self._services.checkpoints):
             return False
-        take_over = TakeOver(self.entry, self._services)
+        take_over = TakeOver(self.entry, self.inputs, self._services)
         self.status.state = FlowState.STARTING
         self.handing_over = {"state": HANDING_OVER, "generation": self.entry.generation}
         self._taking_over = take_over

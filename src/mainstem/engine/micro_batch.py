@@ -122,7 +122,7 @@ def start_micro_batch(
         limit=machinery.settings.max_records_per_batch,
         settled=machinery.checkpoints.settled(checkpoint),
         sizes=Sizes(machinery.connection.max_record_bytes) if run.measured else None,
-        broken=BrokenRows(entry, machinery.connection, machinery.admin, machinery.clock)
+        broken=BrokenRows(entry, inputs, machinery.connection, machinery.admin, machinery.clock)
         if definition.rules
         else None,
     )
@@ -176,8 +176,10 @@ def _run(
         rows = sink.read(session, definition.start, limit)
         return _Run(rows, Split.BY_INPUT, calling=sink)
     if definition.source is not None:
-        rows = _stream_of(session, definition, inputs, machinery, current_rows.METADATA)
-        return _Run(rows, Split.BY_INPUT, current_rows.CurrentRows(entry, tables, formats))
+        changes = current_rows.with_marks(inputs[0])
+        rows = _stream_of(session, definition, [changes], machinery, current_rows.METADATA)
+        current = current_rows.CurrentRows(entry, changes, tables, formats, connection)
+        return _Run(rows, Split.BY_INPUT, current)
     match flow_kind(inputs):
         case FlowKind.STREAM:
             if definition.stateful is not None:
@@ -223,8 +225,8 @@ def _run(
         case FlowKind.TABLE:
             if definition.kind is Kind.STREAM:
                 rows = read_signals(session, inputs, connection, definition.start)
-                changes = TableChanges(entry, inputs, tables, checkpoints, checkpoint)
-                return _Run(rows, Split.WHOLE, changes)
+                told = TableChanges(entry, inputs, tables, checkpoints, checkpoint)
+                return _Run(rows, Split.WHOLE, told)
             _begin_anew_if_changed(entry, checkpoints, checkpoint)
             rows = read_signals(session, inputs, connection, "earliest")
             making = Recomputation(entry, inputs, tables, checkpoints, checkpoint, formats)

@@ -19,8 +19,9 @@ What happens to batch n of a flow, and what a crash after each step means:
 6. The task commits. Crash: token and records are there, the replay stops at step 4.
 7. Spark writes its commit log. Crash: the batch runs again, every task stops at step 4.
    Before that, rows that broke rules are counted (`judged`), records that came too late for their
-   window are kept (`late`), and rows of old windows deleted (`expiry`). Crash: the batch runs
-   again, and so does that, unless the token of it is there.
+   window are kept (`late`), rows of old windows deleted (`expiry`), and what tasks have staged for
+   a target is committed there (`target_task`). Crash: the batch runs again, and so does that,
+   unless the token of it is there, or the target has it.
 8. The driver commits the input offsets to the group `mainstem.<flow>`, for people and tools; the
    flow itself never reads them. Crash: the group is one batch behind until the next one.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mainstem.engine.arrow_types import arrow_type
+from mainstem.schemas.arrow_types import arrow_type
 from mainstem.vocabulary import Column
 
 PARQUET, CSV, JSONL, LINES = "parquet", "csv", "jsonl", "lines"

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from mainstem.engine.arrow_types import arrow_type
 from mainstem.engine.sources.file_parts import LINES, Kind, Piece, lines_of
 from mainstem.engine.sources.file_plan import find_by_key
 from mainstem.engine.spark_errors import task_failure
 from mainstem.errors import MainstemError
+from mainstem.schemas.arrow_types import arrow_type
 
 _ROWS = 10_000
 _MARK = b"\xef\xbb\xbf"
