@@ -59,20 +59,21 @@ class Database:
     def __init__(self, session: SparkSession, options: Mapping[str, Any]) -> None:
         self._session = session
         self._options = options
+        self._url, self._driver = _address(options["url"])
         dialects = java_class("org.apache.spark.sql.jdbc.JdbcDialects")
-        self._dialect = dialects.get(options["url"])
+        self._dialect = dialects.get(self._url)
 
     def rows(self, query: str, *, parts: Sequence[str] = ()) -> DataFrame:
         """The rows of a query, in one partition, or one for each condition of `parts`."""
         options = self._options
-        properties = {"fetchsize": _FETCHED}
+        properties = {"fetchsize": _FETCHED, **self._driver}
         for name in ("user", "password"):
             if options[name] is not None:
                 properties[name] = options[name]
         table = f"({query}) mainstem_rows"
         given: dict[str, Any] = {"predicates": list(parts)} if parts else {}
         try:
-            return self._session.read.jdbc(options["url"], table, properties=properties, **given)
+            return self._session.read.jdbc(self._url, table, properties=properties, **given)
         except (PySparkException, Py4JJavaError) as error:
             raise self._translated(error) from None
 
@@ -122,6 +123,16 @@ class Database:
         return MainstemError(
             "SOURCE_NOT_READABLE", where=where, what=what, problem=said, option=option
         )
+
+
+def _address(url: str) -> tuple[str, dict[str, str]]:
+    """The URL by which Spark knows the dialect, and more that the driver has to be told."""
+    _, vendor, rest = url.split(":", 2)
+    if vendor.lower() not in ("mariadb", "mysql"):
+        return url, {}
+    # to Spark both are MySQL, and MariaDB's driver serves both if the URL says so
+    mark = "&" if "?" in rest else "?"
+    return f"jdbc:mysql:{rest}{mark}permitMysqlScheme", {"driver": "org.mariadb.jdbc.Driver"}
 
 
 def _sql_state(error: PySparkException | Py4JJavaError) -> tuple[str | None, str]:
