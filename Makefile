@@ -8,6 +8,9 @@ PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
+# some machines forbid it, and then each of the hundreds of processes of a test run, each start of a
+# server and each command would read and compile all of its modules anew
+export PYTHONDONTWRITEBYTECODE :=
 # the longest first: what follows fills the gaps
 TESTS := tests/faults tests/system tests/cases tests/unit
 
@@ -22,6 +25,8 @@ example: $(STAMP)
 	$(BIN)/python examples/run.py $(NAME)
 
 ## all checks and tests
+# compiled modules are kept: each of the many processes that tests start would compile them again
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(STAMP)
 	scripts/system-packages
 	$(MAKE) -j 2 lint classes

@@ -237,6 +237,11 @@ class Client:
         """Give a backfill up."""
         return self._call("DELETE", f"/v1/backfills/{quote(name, safe='')}")
 
+    def rebuild_sink(self, name: str, *, dry_run: bool = False) -> dict[str, Any]:
+        """Fill another target of a sink, which then takes the old one's place."""
+        path = f"/v1/sinks/{quote(name, safe='')}/rebuild"
+        return self._call("POST", path, json={"dry_run": dry_run})
+
     def connectors(self) -> dict[str, Any]:
         """Every connector of a source, and how Kafka Connect itself is."""
         return self._call("GET", "/v1/connectors")

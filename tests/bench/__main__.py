@@ -16,11 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import changing_tables
+import connectors
 import formats
 import httpx2
 import latency
@@ -29,7 +30,7 @@ import small_flows
 import stateful
 import throughput
 from cpu import memory_bytes
-from printed import out, print_rows
+from printed import Goals, out, print_rows
 from turns import Result
 
 from mainstem.client import Client
@@ -45,7 +46,9 @@ QUERIES = {
     "tables": changing_tables.FIGURES,
 }
 WITH_STACK = ("small", "latency", "lookups", "registry", "memory")
-PARTS = ("throughput", "formats", "stateful", "tables", *WITH_STACK, "demo")
+Chosen = Mapping[str, list[str]]
+"""The parts to run, each with its queries."""
+PARTS = ("throughput", "formats", "stateful", "tables", "connectors", *WITH_STACK, "demo")
 
 
 def main() -> None:
@@ -59,20 +62,23 @@ def main() -> None:
     out.print(
         f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}"
     )
+    goals, failed = Goals(), []
     with tempfile.TemporaryDirectory(prefix="mainstem-bench-") as folder:
-        for part, run in (("throughput", _throughput), ("formats", _formats), ("tables", _tables)):
-            if part in chosen:
-                run(Path(folder) / part, chosen[part])
-        if "stateful" in chosen:
-            _stateful(Path(folder) / "stateful")
-        if chosen.keys() & WITH_STACK:
-            _stack(Path(folder) / "stack", chosen)
-    if "demo" in chosen:
-        _demo()
+        for part, run in _RUNS.items():
+            if not chosen.keys() & {part, *(WITH_STACK if part == "stack" else ())}:
+                continue
+            try:
+                run(Path(folder) / part, chosen, goals)
+            except Exception:  # what the other parts say is worth having
+                out.print_exception()
+                failed.append(part)
+    goals.print()
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
-def _chosen(names: set[str]) -> dict[str, list[str]]:
-    """The parts to run, each with its queries: those that are named, or all."""
+def _chosen(names: set[str]) -> Chosen:
+    """Those that are named, or all."""
     queries = names.difference(PARTS)
     found = {query for part in names.intersection(QUERIES) for query in QUERIES[part]}
     alone = queries - found  # these name their part as well
@@ -83,9 +89,12 @@ def _chosen(names: set[str]) -> dict[str, list[str]]:
     }
 
 
-def _throughput(folder: Path, queries: Sequence[str]) -> None:
+def _throughput(folder: Path, chosen: Chosen, goals: Goals) -> None:
     def rows(jars: list[Path], connection: Connection) -> Iterator[list[str]]:
-        for by_hand, checked, flow in throughput.run(connection, jars, folder, queries):
+        for by_hand, checked, flow in throughput.run(
+            connection, jars, folder, chosen["throughput"]
+        ):
+            _add_share(goals, flow, by_hand, 0.9)
             for result in (by_hand, checked, flow):
                 goal = ">= 90 %" if result is flow else ""
                 yield [*_rates(result), _share(result, by_hand), _share(result, checked), goal]
@@ -94,11 +103,13 @@ def _throughput(folder: Path, queries: Sequence[str]) -> None:
         print_rows(("query", *_RATES, "of by hand", "of checked", "goal"), rows(jars, connection))
 
 
-def _formats(folder: Path, names: Sequence[str]) -> None:
+def _formats(folder: Path, chosen: Chosen, goals: Goals) -> None:
     def rows(jars: list[Path], connection: Connection) -> Iterator[list[str]]:
-        for by_hand, *flows in formats.run(connection, jars, folder, names):
+        for by_hand, *flows in formats.run(connection, jars, folder, chosen["formats"]):
             for result in (by_hand, *flows):
                 goal = ">= 85 %" if "three" in result.name else ""
+                if goal:
+                    _add_share(goals, result, by_hand, 0.85)
                 yield [*_rates(result), _share(result, by_hand), goal]
 
     with _broker(folder) as (jars, connection):
@@ -118,17 +129,38 @@ def _share(result: Result, base: Result) -> str:
     return f"{statistics.median(shares):.0f} % ({min(shares):.0f}-{max(shares):.0f})"
 
 
-def _stateful(folder: Path) -> None:
+def _add_share(goals: Goals, result: Result, base: Result, least: float) -> None:
+    met = result.per_cpu_second >= least * base.per_cpu_second
+    goals.add(result.name, f"{_share(result, base)} of by hand", f">= {least:.0%}", met=met)
+
+
+def _stateful(folder: Path, _: Chosen, goals: Goals) -> None:
     def rows(jars: list[Path], connection: Connection) -> Iterator[list[str]]:
         for name, events, seconds, cpu in stateful.run(connection, jars, folder):
-            rates = ["too long"] * 2
+            rates, goal = ["too long"] * 2, ""
             if seconds is not None:
                 rates = [f"{events / cpu:,.0f}", f"{events / seconds:,.0f}"]
-            yield [f"{name}, {events:,} events", *rates]
+            if name.startswith("mainstem"):
+                goal = ">= 20,000"
+                met = seconds is not None and events >= 20_000 * seconds
+                goals.add(f"stateful Python, {name}", f"{rates[1]} events a second", goal, met=met)
+            yield [f"{name}, {events:,} events", *rates, goal]
 
-    title = "a running sum per key (goal: 20,000 events per second on two cores, 50,000 keys)"
+    title = "a running sum per key, 50,000 keys, on two cores"
     with _broker(folder) as (jars, connection):
-        print_rows(("way", *_RATES), rows(jars, connection), title)
+        print_rows(("way", *_RATES, "goal"), rows(jars, connection), title)
+
+
+def _connectors(folder: Path, _: Chosen, goals: Goals) -> None:
+    def rows(bench: connectors.ConnectorBench) -> Iterator[list[str]]:
+        for part in (bench.capture, bench.sinks):
+            for found in part():
+                if found.goal:
+                    goals.add(found.what, found.measured, found.goal, met=found.met)
+                yield [found.what, found.measured, found.goal]
+
+    with connectors.bench(folder) as bench:
+        print_rows(("connector", "measured", "goal"), rows(bench))
 
 
 @contextmanager
@@ -138,33 +170,36 @@ def _broker(folder: Path) -> Iterator[tuple[list[Path], Connection]]:
         yield [*artifacts.jars, artifacts.bare_fs], Connection(stack.endpoints.bootstrap_servers)
 
 
-def _tables(folder: Path, names: Sequence[str]) -> None:
+def _tables(folder: Path, chosen: Chosen, goals: Goals) -> None:
     out.print("over a table that changes 1,000 rows a second, on two cores")
     with Stack(_project(folder), parts={"broker", "postgres"}) as stack:
         artifacts = spark_jars()
         jars = [*artifacts.jars, artifacts.bare_fs]
-        for found in changing_tables.run(stack.endpoints, jars, folder, names):
+        for found in changing_tables.run(stack.endpoints, jars, folder, chosen["tables"]):
+            if found.goal:
+                goals.add(found.name, found.number, found.goal, met=found.met)
             goal = f" (goal: {found.goal})" if found.goal else ""
             out.print(f"  {found.name}: {found.measured}{goal}")
 
 
-def _stack(folder: Path, chosen: Container[str]) -> None:
+def _stack(folder: Path, chosen: Chosen, goals: Goals) -> None:
     with Stack(_project(folder)) as stack, Client(stack.endpoints.gateway_url) as client:
         connection = Connection(stack.endpoints.bootstrap_servers)
         if "memory" in chosen:
             time.sleep(20)  # idle means idle: start-up work is over
             memory = memory_bytes(os.getpid())
-            memory["all"] = sum(memory.values())
+            memory["all"] = whole = sum(memory.values())
+            goals.add("idle stack", f"{whole / 1e6:,.0f} MB", "<= 2,500 MB", met=whole <= 2.5e9)
             rows = sorted(memory.items(), key=lambda item: item[1])
             title = "memory of the idle stack, proportional (goal: 2,500 MB)"
             shown = ([name, f"{size / 1e6:,.0f}"] for name, size in rows)
             print_rows(("process", "MB"), shown, title)
         if "lookups" in chosen:
-            _lookups(client, connection, stack.endpoints.gateway_url)
+            _lookups(client, connection, stack.endpoints.gateway_url, goals)
         if "registry" in chosen:
             _registry(stack.endpoints.gateway_url)
         if "small" in chosen:
-            _small(client, connection)
+            _small(client, connection, goals)
         if "latency" in chosen:
             print_rows(
                 ("flow", "n", "p50 ms", "p95 ms", "p99 ms", "max ms"),
@@ -176,20 +211,23 @@ def _stack(folder: Path, chosen: Container[str]) -> None:
             )
 
 
-def _small(client: Client, connection: Connection) -> None:
+def _small(client: Client, connection: Connection, goals: Goals) -> None:
     found = small_flows.run(client, connection, os.getpid(), out.print)
     cores = sum(found.cores.values())
+    name, fresh = f"{small_flows.FLOWS} small flows", f"p95 freshness {found.freshness:.1f} s"
+    goals.add(name, f"{cores:.2f} cores", "< 1.5", met=cores < 1.5)
+    goals.add(name, fresh, "< 5 s", met=found.freshness < 5)
     by_size = sorted([*found.cores.items(), ("all (goal: 1.5)", cores)], key=lambda item: item[1])
     shown = ([name, f"{used:.2f}"] for name, used in by_size if used >= 0.005)
     print_rows(("process", "cores"), shown, f"{small_flows.FLOWS} small flows over one stream")
     out.print(
         f"{small_flows.RATE} events/s, {found.batches:.1f} batches/s,"
         f" {cores / found.batches * 1000:.0f} ms CPU a batch;"
-        f" p95 freshness {found.freshness:.1f} s (goal: 5 s)"
+        f" {fresh} (goal: 5 s)"
     )
 
 
-def _lookups(client: Client, connection: Connection, url: str) -> None:
+def _lookups(client: Client, connection: Connection, url: str, goals: Goals) -> None:
     client.sql("CREATE TABLE looked_up (k STRING PRIMARY KEY, n BIGINT, text STRING)")
     producer = Producer(connection)
     producer.send(
@@ -209,6 +247,7 @@ def _lookups(client: Client, connection: Connection, url: str) -> None:
             raise TimeoutError("the table was not served")
         time.sleep(0.1)
     rate, slowest = lookups.rows(url)
+    goals.add("look-ups by key", f"{rate:,.0f} a second", ">= 2,000", met=rate >= 2_000)
     out.print(
         f"look-ups by key over HTTP: {rate:,.0f} a second, p99 {slowest:.1f} ms"
         " (goal: 2,000 a second)"
@@ -231,19 +270,31 @@ def _registry(url: str) -> None:
     )
 
 
-def _demo() -> None:
+def _demo(_: Path, __: Chosen, goals: Goals) -> None:
     demo = Path(__file__).parents[2] / "examples" / "shop" / "demo.py"
     began = time.monotonic()
     ended = subprocess.run([sys.executable, str(demo), "--once"], capture_output=True, check=False)
-    out.print(
-        f"demo --once, warm: {time.monotonic() - began:.0f} s, exit {ended.returncode} (goal: 60 s)"
-    )
+    took = time.monotonic() - began
+    met = took <= 60 and not ended.returncode
+    goals.add("demo --once, warm", f"{took:.0f} s", "<= 60 s", met=met)
+    out.print(f"demo --once, warm: {took:.0f} s, exit {ended.returncode} (goal: 60 s)")
 
 
 def _project(folder: Path) -> Project:
     folder.mkdir(parents=True)
     (folder / "mainstem.toml").write_text('name = "bench"\n')
     return load_project(folder)
+
+
+_RUNS: Mapping[str, Callable[[Path, Chosen, Goals], None]] = {
+    "throughput": _throughput,
+    "formats": _formats,
+    "tables": _tables,
+    "connectors": _connectors,
+    "stateful": _stateful,
+    "stack": _stack,
+    "demo": _demo,
+}
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from contextlib import suppress
 
 import psutil
@@ -21,6 +23,28 @@ def cpu_seconds(pid: int) -> float:
             times = process.cpu_times()
             total += times.user + times.system + times.children_user + times.children_system
     return total
+
+
+class Busy:
+    """What this process and all that it started have used since, and the rest of the machine."""
+
+    def __init__(self) -> None:
+        self._own, self._all = cpu_seconds(os.getpid()), _machine_seconds()
+        self._began = time.monotonic()
+
+    def own(self) -> float:
+        """CPU-seconds of the family."""
+        return cpu_seconds(os.getpid()) - self._own
+
+    def others(self) -> float:
+        """Cores that others have kept busy meanwhile."""
+        seconds = _machine_seconds() - self._all - self.own()
+        return max(0.0, seconds) / (time.monotonic() - self._began)
+
+
+def _machine_seconds() -> float:
+    times = psutil.cpu_times()
+    return float(times.user + times.nice + times.system)
 
 
 def cpu_by_process(pid: int) -> dict[str, float]:

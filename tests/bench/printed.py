@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from rich.console import Console
 
@@ -24,3 +25,18 @@ def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]], title: st
     show(headings, "bold")
     for row in rows:
         show(row)
+
+
+@dataclass
+class Goals:
+    """What was to be reached, and what was: printed once more when all has run."""
+
+    _rows: list[tuple[str, str, str, str]] = field(default_factory=list)
+
+    def add(self, what: str, measured: str, wanted: str, *, met: bool) -> None:
+        """One of them."""
+        self._rows.append((what, measured, wanted, "yes" if met else "NO"))
+
+    def print(self) -> None:
+        """All of them, side by side."""
+        print_rows(("goals", "measured".rjust(24), "goal".rjust(14), "met"), self._rows)

@@ -17,6 +17,8 @@ from mainstem.testing.load import Numbered
 
 KILLS = int(os.environ.get("MAINSTEM_KILLS", "8"))
 FULL = KILLS >= 30
+RATE = 1_000 if FULL else 250
+"""Records a second of the even load: what has piled up after a death is read before the next."""
 
 PIPELINE = """
 CREATE STREAM numbers (k STRING, seq BIGINT, id STRING)

@@ -39,11 +39,22 @@ def begun(
     """The entry with a backfill of it on its way; refused where there can be none.
 
     That of a stream has an `end`. From now on its records count as taken, whatever becomes of it.
+    That of a sink fills another target (`rebuilt`).
     """
     check(entry, inputs, start)
     assert (end is not None) is (entry.definition.kind is Kind.STREAM)
     backfill = Backfill(entry.newest_generation + 1, since, start, rate, end=end)
     return replace(entry, backfill=backfill, reaches=entry.reaches if end is None else start)
+
+
+def rebuilt(entry: Entry) -> Entry:
+    """The entry of a sink with another target of it on its way, filled from the beginning."""
+    if entry.definition.target is None:
+        reason = "it is no sink with a connector"
+        raise MainstemError("REBUILD_NOT_POSSIBLE", name=entry.name, reason=reason)
+    if entry.backfill is not None and entry.backfill.active:
+        raise MainstemError("BACKFILL_ON_ITS_WAY", name=entry.name)
+    return replace(entry, backfill=Backfill(entry.newest_generation + 1, BEGINNING, EARLIEST))
 
 
 def turned(entry: Entry, state: BackfillState, rate: int | None = None) -> Entry:
@@ -77,17 +88,21 @@ def appended(entry: Entry) -> Entry:
 def beside(entry: Entry, partitions: int) -> Entry:
     """The entry as its backfill runs: the same text, from its own start.
 
-    That of a table has a topic of its own; that of a stream adds to the stream's, and ends.
+    That of a table has a topic of its own; that of a stream adds to the stream's, and ends; that of
+    a sink has a target of its own, and a topic of its own for its receipts.
     """
     backfill = entry.backfill
     assert backfill is not None
-    topic = entry.definition.topic
+    topic, target = entry.definition.topic, entry.definition.target
+    if target is not None:
+        target = replace(target, beside=backfill.generation)
     definition = replace(
         entry.definition,
         topic=topic_beside(topic, backfill.generation) if backfill.end is None else topic,
         start=backfill.start,
         until=backfill.end,
         partitions=partitions,
+        target=target,
     )
     return replace(
         entry,
@@ -136,7 +151,7 @@ def _obstacle(entry: Entry, inputs: Sequence[Definition], start: str) -> str | N
     if not definition.derived:
         return "no flow makes it"
     if definition.target is not None:
-        return "it writes to a system outside, which has its rows already"
+        return "it writes to a system outside; `mainstem sink rebuild` fills that anew"
     if definition.source is not None:
         return "it is made of all changes of its source, from the first on"
     if definition.made_by is not None:

@@ -16,6 +16,7 @@ from mainstem.catalog.connectors import (
 )
 from mainstem.catalog.entry import Catalog, Entry, Origin
 from mainstem.catalog.fingerprint import (
+    conditions_of,
     core_of,
     fingerprint,
     function_versions,
@@ -426,6 +427,8 @@ class _Planner:
             return True
         if function_versions(old) != function_versions(new):
             return True
+        if new.kind is Kind.TABLE and conditions_of(old) != conditions_of(new):
+            return True  # what was written may break them, and what was left out keep them
         read = set(new.query.columns_read)
         for source in inputs:
             entry = self.catalog.get(source.name)

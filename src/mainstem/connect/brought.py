@@ -1,21 +1,28 @@
-"""The objects that a source brings: for each captured table its stream of changes, and its rows."""
+"""The objects that a source brings: for each captured table its stream of changes, and its rows.
+
+A table of events (an outbox) brings no rows, but a sink: it routes each event to its topic.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mainstem.connect.capture import Captured
+from mainstem.connect.capture import Captured, Outbox
+from mainstem.definitions.connections import receipts
 from mainstem.definitions.lexer import Source
-from mainstem.definitions.model import Definition, Format, Kind, Query
+from mainstem.definitions.model import Connection, Definition, Format, Kind, Query
 from mainstem.definitions.names import plain_name
 from mainstem.definitions.query import read_query
+from mainstem.definitions.transforms import Filter, Flatten, Named, Rename
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import Column
 
 CHANGES = "_changes"
 """Behind the name of a table: the stream of its changes."""
 _PUBLIC = "public"
+_AFTER = "after_"
+"""Before the columns of the row in a change that was made flat."""
 _FOREVER = "forever"
 
 
@@ -54,6 +61,7 @@ def _stream(source: Definition, captured: Captured) -> Definition:
         text=source.text,
         columns=captured.columns,
         key=captured.key,
+        format=how.format,
         event_time=how.event_time,
         watermark=how.watermark,
         partitions=how.partitions,
@@ -92,6 +100,8 @@ def _objects(source: Definition, table: Captured, name: str) -> tuple[Definition
         source=source.name,
         comment=f"changes of {table.table}, captured by {source.name}",
     )
+    if table.outbox is not None:
+        return changes, _router(source, changes, table.outbox, name)
     rows = Definition(
         name=name,
         kind=Kind.TABLE,
@@ -101,11 +111,47 @@ def _objects(source: Definition, table: Captured, name: str) -> tuple[Definition
         columns=table.columns,
         key=table.key,
         follows=True,
-        query=replace(_query(changes.name), location=source.location),
+        query=replace(_query("after.*", changes.name), location=source.location),
         source=source.name,
         comment=f"rows of {table.table}, captured by {source.name}",
     )
     return changes, rows
+
+
+def _router(source: Definition, changes: Definition, outbox: Outbox, name: str) -> Definition:
+    """The sink that writes each event to its topic: rows that come, not those that change or go."""
+    at = source.location
+
+    def column(of: str) -> Named:
+        return Named(of, at)
+
+    new = "op IN ('c', 'r')"
+    return Definition(
+        name=name,
+        kind=Kind.STREAM,
+        topic=name,
+        location=at,
+        text=source.text,
+        columns=receipts(),
+        query=replace(_query("*", changes.name), location=at),
+        target=Connection(
+            "kafka",
+            (
+                ("topic", f"{source.name}.outbox.{{{_AFTER}{outbox.kind}}}"),
+                ("keyed_by", _AFTER + outbox.key),
+                ("value", _AFTER + outbox.payload),
+                ("headers", "id, type"),
+            ),
+        ),
+        transforms=(
+            Filter(new, new, at),
+            Flatten(column("after"), at),
+            Rename(column(_AFTER + outbox.id), column("id"), at),
+            Rename(column(_AFTER + outbox.type), column("type"), at),
+        ),
+        source=source.name,
+        comment=f"events of {source.name}, each to its topic",
+    )
 
 
 def _check_name(name: str, option: str) -> None:
@@ -137,7 +183,7 @@ def _quoted(name: str) -> str:
     return name if plain else "`" + name.replace("`", "``") + "`"
 
 
-def _query(changes: str) -> Query:
-    text = Source(f"SELECT after.* FROM {changes}")  # noqa: S608 - a plain name
+def _query(columns: str, changes: str) -> Query:
+    text = Source(f"SELECT {columns} FROM {changes}")  # noqa: S608 - a plain name
     query, _ = read_query(text, text.statements()[0], definition=True)
     return query

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mainstem.definitions.model import Format
 from mainstem.vocabulary import Column
 
 
@@ -18,6 +19,19 @@ class Events:
     watermark: str | None = None
     partitions: int | None = None
     retention: str | None = None
+    format: Format = Format.JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """The columns of a table whose rows are events: each goes to the topic that it names."""
+
+    id: str
+    kind: str
+    """Which topic."""
+    key: str
+    type: str
+    payload: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +50,8 @@ class Captured:
     """True when a change tells the whole row that was before it, and not only its key."""
     events: Events | None = None
     """Set where no table is captured: then `table` is the name of the stream, `key` its key."""
+    outbox: Outbox | None = None
+    """Set for a table of events; it brings a sink to their topics in place of a table."""
 
 
 class Capture(Protocol):

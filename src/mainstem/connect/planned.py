@@ -10,9 +10,12 @@ from mainstem.catalog.connectors import Expansion
 from mainstem.connect.brought import definitions_of
 from mainstem.connect.capture import Capture, Captured
 from mainstem.connect.catalogue import spec_of
+from mainstem.connect.on_spark import runs_on_spark
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.source_transforms import place_of, told_columns
 from mainstem.connect.spec import ConnectorSpec, Role
+from mainstem.connect.targets.beside import beside_of
+from mainstem.connect.targets.target import Shape
 from mainstem.definitions.connections import CONNECTOR, connection_of, option_place
 from mainstem.definitions.model import Connection, Definition, Kind
 from mainstem.definitions.transforms import Mask, Transform
@@ -30,6 +33,9 @@ Called while a plan is made, in the gateway, from any thread. Options are those 
 description, with secrets filled in.
 """
 
+AskEngine = Callable[[Definition], tuple[Captured, ...]]
+"""Looks into the system of a source as `Capture.look` does; the options are as written."""
+
 
 class PlannedConnectors:
     """The `Connectors` of catalog/connectors.py."""
@@ -40,14 +46,17 @@ class PlannedConnectors:
         capture_of: Callable[[str], Capture],
         check: Check,
         runs: Callable[[str], bool] = lambda _: False,
+        ask_engine: AskEngine | None = None,
     ) -> None:
         """`capture_of` gives what looks into the systems of a source connector; `runs` says whether
-        a source of that name is looked after, be it that it is wanted or not gone yet.
+        a source of that name is looked after, be it that it is wanted or not gone yet. `ask_engine`
+        looks into those of sources that run there; None: there is no engine.
         """
         self._secrets = secrets
         self._capture_of = capture_of
         self._check = check
         self._runs = runs
+        self._ask_engine = ask_engine
 
     def validate(self, definition: Definition) -> None:
         """Refuse a connector that does not exist, and options that it does not take."""
@@ -85,6 +94,16 @@ class PlannedConnectors:
         except MainstemError as error:
             raise self._placed(error, sink) from None
 
+    def check_rebuild(self, sink: Definition, read: Definition) -> None:
+        """Refuse a target that cannot be replaced by another in one step."""
+        connection = _connection(sink)
+        try:
+            beside = beside_of(connection.connector, sink.name)
+            options = _spec(sink).resolve(dict(connection.options), self._secrets)
+            beside.check(options, Shape.of(options, read, sink.transforms), sink.name)
+        except MainstemError as error:
+            raise self._placed(error, sink) from None
+
     def moved(self, before: Definition, sink: Definition) -> bool:
         """True when a sink writes to another place, where what was written before is not."""
         old, new = connection_of(before), _connection(sink)
@@ -97,11 +116,8 @@ class PlannedConnectors:
     def _expand(
         self, source: Definition, before: Definition | None, known: Sequence[Definition]
     ) -> Expansion:
-        connection = _connection(source)
-        options = _spec(source).resolve(dict(connection.options), self._secrets)
         try:
-            asked = {**options, **told_columns(source)}
-            tables = self._capture_of(connection.connector).look(source.name, asked)
+            tables = self._look(source)
         except MainstemError as error:
             if error.code != UNREACHABLE or not known:
                 raise
@@ -112,6 +128,16 @@ class PlannedConnectors:
         tables, notes = _without_added(source, before, known, tables)
         tables = tuple(_with_columns_known(captured, known) for captured in tables)
         return Expansion(definitions_of(source, tables), notes)
+
+    def _look(self, source: Definition) -> tuple[Captured, ...]:
+        """What the system behind a source has; whoever connects to it fills in the secrets."""
+        connection = _connection(source)
+        if runs_on_spark(connection.connector):
+            assert self._ask_engine is not None, "there is no engine"
+            return self._ask_engine(source)
+        options = _spec(source).resolve(dict(connection.options), self._secrets)
+        asked = {**options, **told_columns(source)}
+        return self._capture_of(connection.connector).look(source.name, asked)
 
     def _placed(self, error: MainstemError, definition: Definition) -> MainstemError:
         """The error without secrets, at the option that it is about or at the statement."""
@@ -155,7 +181,9 @@ def _check_change(before: Definition, source: Definition) -> None:
 def _with_columns_known(captured: Captured, known: Sequence[Definition]) -> Captured:
     """A table with the columns that it ever had, for older changes have them; new ones behind."""
     names = {read.name for read in known if read.topic == captured.topic}
-    tables = (d for d in known if d.query is not None and names & set(d.query.inputs))
+    tables = (
+        d for d in known if d.query is not None and d.target is None and names & set(d.query.inputs)
+    )
     before = [column for table in tables for column in table.columns]
     now = {column.name: column for column in captured.columns}
     stay = (now.pop(column.name, column) for column in before)

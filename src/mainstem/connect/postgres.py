@@ -6,13 +6,14 @@ What is missing is told with the statement that mends it, before anything is mad
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from fnmatch import fnmatchcase
 from typing import Any
 
 from psycopg import sql
 
-from mainstem.connect.capture import Captured
+from mainstem.connect.capture import Captured, Outbox
 from mainstem.connect.postgres_connection import Connected, connected, place
 from mainstem.connect.postgres_slots import slot_of
 from mainstem.connect.postgres_types import PostgresType, spark_type
@@ -113,7 +114,7 @@ def _chosen(connection: Connected, options: Mapping[str, Any]) -> list[Any]:
     """The tables that the option `tables` names, in its order."""
     known = {f"{t.schema}.{t.name}": t for t in connection.execute(_TABLES).fetchall()}
     chosen: dict[str, Any] = {}
-    for written in options["tables"]:
+    for written in _written(options):
         pattern = written if "." in written else f"public.{written}"
         found = {name: table for name, table in known.items() if fnmatchcase(name, pattern)}
         if not found:
@@ -127,6 +128,34 @@ def _chosen(connection: Connected, options: Mapping[str, Any]) -> list[Any]:
             )
         chosen |= found
     return list(chosen.values())
+
+
+def _written(options: Mapping[str, Any]) -> tuple[str, ...]:
+    outbox = options.get("outbox")
+    return (*options["tables"], *([outbox] if outbox else ()))
+
+
+def _outbox(options: Mapping[str, Any], table: str, columns: Iterable[Column]) -> Outbox | None:
+    """What the columns of a table mean, if it is the one with the events."""
+    written = options.get("outbox")
+    if not written or table != (written if "." in written else f"public.{written}"):
+        return None
+    given, types = options["outbox_columns"], {column.name: column.type for column in columns}
+    missing = [name for name in given if name not in types]
+    problem = None
+    if len(given) != len(fields(Outbox)):
+        problem = "five columns are needed: id, aggregate's type and id, event's type, payload"
+    elif missing:
+        problem = f'{table} has no column "{missing[0]}"'
+    elif types[given[-1]] != "string":
+        problem = f'"{given[-1]}" is a {types[given[-1]]}: a payload is json, jsonb or text'
+    if problem is not None:
+        value = ", ".join(given)
+        advice = f"Name five of its columns: {', '.join(types)}."
+        raise MainstemError(
+            "INVALID_OPTION", option="outbox_columns", value=value, problem=problem, advice=advice
+        )
+    return Outbox(*given)
 
 
 def _published(connection: Connected, publication: str) -> set[str]:
@@ -163,9 +192,14 @@ def _captured(
         if column.name.lower() in columns:
             raise MainstemError("DUPLICATE_COLUMN", column=column.name, name=full)
         columns[column.name.lower()] = _column(full, column)
-    key = tuple(table.key)
+    captured = tuple(columns.values())
     return Captured(
-        full, f"{name}.{full}", tuple(columns.values()), key, whole=table.identity == "f"
+        full,
+        f"{name}.{full}",
+        captured,
+        tuple(table.key),
+        whole=table.identity == "f",
+        outbox=_outbox(options, full, captured),
     )
 
 

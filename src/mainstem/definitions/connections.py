@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from mainstem.definitions.cursor import Cursor
 from mainstem.definitions.lexer import Source
 from mainstem.definitions.model import Connection, Definition, Kind, Query
 from mainstem.definitions.names import check_object_name, plain_name
-from mainstem.definitions.options import Option, read_options, settings
+from mainstem.definitions.options import Option, invalid, read_options, settings
 from mainstem.definitions.query import read_query
 from mainstem.definitions.sinks import RECEIPTS
 from mainstem.definitions.transform_clause import read_transforms
@@ -20,6 +21,7 @@ CONNECTOR = "connector"
 OF_SOURCES = ("comment",)
 OF_SINKS = ("comment", "start", "trigger")
 """Options that are no connector's own."""
+_START = "start"
 _FROM = "SELECT * FROM "
 _EXAMPLE = "for example WITH (connector = '...', ...)"
 
@@ -127,9 +129,25 @@ def _split(
             example=_EXAMPLE,
         )
     mine = {name: option for name, option in options.items() if name in own}
+    start = mine.pop(_START, None)
     fields = settings(cursor.source, mine, Kind.STREAM, derived=True)
+    if start is not None:
+        fields[_START] = _place(cursor.source, start)
     others = ((n, o.value) for n, o in options.items() if n not in (*own, CONNECTOR))
     return Connection(connector.value, tuple(others)), fields
+
+
+def _place(source: Source, option: Option) -> str:
+    """Where a sink begins: a word, or a time."""
+    if option.value.lower() in ("earliest", "latest"):
+        return option.value.lower()
+    try:
+        moment = datetime.fromisoformat(option.value)
+    except ValueError:
+        problem = "it is neither 'earliest' nor 'latest' nor a time such as '2026-01-31T12:00:00Z'"
+        raise invalid(source, _START, option, problem) from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _common(cursor: Cursor, begin: int, fields: dict[str, Any]) -> dict[str, Any]:

@@ -224,6 +224,8 @@ class Connection:
     connector: str
     options: tuple[tuple[str, str], ...]
     """As written, in that order; secrets are references."""
+    beside: int | None = None
+    """Of a sink that is built anew: the generation whose rows go to a place beside the target."""
 
 
 class OnViolation(StrEnum):
@@ -311,7 +313,7 @@ class Definition:
     trigger: str | None = None
     """Least time between two micro-batches, such as `1 second`; None: the default."""
     start: str = "earliest"
-    """Where a new flow begins in its inputs: `earliest` or `latest`."""
+    """Where a new flow begins in its inputs: `earliest`, `latest`, or, of a sink, at a time."""
     until: str | None = None
     """Offsets before which a flow leaves off, by topic and partition as JSON; None: it goes on.
     Nobody writes that down: it is so for the backfill of a stream."""

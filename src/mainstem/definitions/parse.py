@@ -188,6 +188,9 @@ def _describe(cursor: Cursor) -> Describe | DescribeConnector:
 
 
 def _only_name(cursor: Cursor) -> str:
+    """A name; what it is may be said before it, for no two objects share one."""
+    if cursor.peek(1).kind in (T.WORD, T.QUOTED):
+        any(cursor.accept(kind) for kind in ("STREAM", "TABLE", "SOURCE", "SINK"))
     name, _ = cursor.take_path("the name of a stream or a table")
     cursor.finish()
     return name

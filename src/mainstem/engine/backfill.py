@@ -13,6 +13,10 @@ it, and what a crash means:
 4. Both flows stop. The flow of the new generation takes over (`take_over`) and starts from the
    backfill's checkpoint: at the very record where the backfill was held.
 
+For a sink it is the same: what it has beside it is another target, and the flow that takes over
+lets that one take the old one's place. While the old target fails, its flow need not be held:
+nothing of it is going to be kept.
+
 For a stream, the records before those with which the live flow began are added to its own topic:
 
 1. It reads from its start, at its rate; records from its end on it leaves out. Crash: it goes on
@@ -40,6 +44,7 @@ from mainstem.definitions.model import Definition, Kind
 from mainstem.engine.flow import Flow, FlowServices
 from mainstem.engine.status import offsets_from, offsets_in
 from mainstem.engine.take_over import backfill_group
+from mainstem.engine.target_places import Places
 from mainstem.vocabulary import Offsets
 
 _UNPACED = "0 seconds"
@@ -84,7 +89,8 @@ class BackfillFlow(Flow):
         assert entry.backfill is not None
         self.backfill = entry.backfill
         admin = services.admin
-        streams = [source for source in inputs if source.kind is Kind.STREAM]
+        # a sink reads a table's topic as any other
+        streams = [source for source in inputs if source.kind is Kind.STREAM] or list(inputs)
         topics = [topic for source in streams for topic in admin.topics_of(source)]
         read = sum(map(len, admin.all_end_offsets(topics).values()))
         each, trigger = pace(
@@ -145,6 +151,8 @@ class BackfillFlow(Flow):
         services = self._services
         if not self._end:
             services.admin.delete_topic(self.entry.definition.topic)
+        if self.entry.definition.target is not None:
+            services.in_background(Places.of(self.entry, self.inputs[0], services.project).discard)
         services.checkpoints.delete(self.checkpoint)
         services.in_background(lambda: services.admin.delete_group(self.group))
 

@@ -18,10 +18,17 @@ from mainstem.definitions.types import struct_fields
 from mainstem.engine.attempt import attempt
 from mainstem.engine.formats import NEW_CHANGE, Versions
 from mainstem.engine.spark_errors import complaint
-from mainstem.schemas.changes import BEGIN, NO_NUMBERS, PAYLOAD, ChangeReading, unavailable
+from mainstem.schemas.changes import (
+    BEGIN,
+    NO_NUMBERS,
+    PAYLOAD,
+    SNAPSHOT,
+    ChangeReading,
+    unavailable,
+)
 
 _SIDES = ("before", "after")
-_SOURCE = "struct<lsn:bigint,txId:bigint,ts_us:bigint>"
+_SOURCE = "struct<lsn:bigint,txId:bigint,ts_us:bigint,snapshot:string>"
 _RAW = {"date": "int", "timestamp_ntz": "bigint"}
 _BOUNDS = {
     # the years 1 to 9999: what is beyond has no text that all would read, infinity among it
@@ -63,6 +70,8 @@ def change_column(
             return source.getField("txId").cast("string")
         case "at":
             return F.timestamp_micros(source.getField("ts_us"))
+        case _ if name == SNAPSHOT:
+            return source.getField("snapshot")
     side = row.getField(name)
     fields = struct_fields(_type(definition, name)).values()
     made = F.struct(

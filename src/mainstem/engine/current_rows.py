@@ -6,10 +6,11 @@ What happens to a batch:
 2. Each change becomes a record of the table: the row after it, or a delete for the key of the row
    before it. There is one partition of changes, and one task, so they stay in their order, which is
    that of the source; of one key the last counts.
-3. A truncate has no key: it deletes all rows that there were. They are in the table's own topic, as
-   far as it is written. To look for truncates would cost as much again as the batch itself, and
-   they are rare; so a batch that meets one fails before anything of it is written, and runs again
-   with a look first. Crash: the first batch of every run has that look.
+3. A truncate has no key: it deletes all rows that there were. So does a snapshot that is read once
+   more (`beginnings`). They are in the table's own topic, as far as it is written. To look for them
+   would cost as much again as the batch itself, and they are rare; so a batch that meets one fails
+   before anything of it is written, and runs again with a look first. Crash: the first batch of
+   every run has that look.
 4. One task writes the records and the token by which a replay knows that it is done. Crash before
    the commit: nothing has changed, and the batch gives the same records. Crash behind it: what the
    replay computes is not written.
@@ -17,17 +18,23 @@ What happens to a batch:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from mainstem.catalog.entry import Entry
+from mainstem.definitions.model import Definition
+from mainstem.engine.beginnings import look, suspicious
 from mainstem.engine.encode import encode
 from mainstem.engine.formats import Formats
 from mainstem.engine.spark_errors import complaint
 from mainstem.engine.tables import Tables
 from mainstem.errors import MainstemError
-from mainstem.schemas.changes import CHANGED
+from mainstem.log.connection import Connection
+from mainstem.schemas.changes import CHANGED, SNAPSHOT
 from mainstem.vocabulary import HIDDEN_PREFIX
+from mainstem.vocabulary import Column as TypedColumn
 
 TRUNCATED = "TABLE_TRUNCATED"
 METADATA = ("_offset",)
@@ -39,28 +46,43 @@ _ORDER = HIDDEN_PREFIX + "order"
 class CurrentRows:
     """What a flow over captured changes makes of each batch."""
 
-    def __init__(self, entry: Entry, tables: Tables, formats: Formats) -> None:
+    def __init__(
+        self,
+        entry: Entry,
+        changes: Definition,
+        tables: Tables,
+        formats: Formats,
+        connection: Connection,
+    ) -> None:
         self._definition = entry.definition
+        self._changes = changes
         self._tables = tables
         self._formats = formats
+        self._connection = connection
         self._first = True
+        self._open = False
+        """True within a snapshot."""
         self.few = True
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
         """Key and value of the records to write; a value of null deletes."""
-        looks, self._first = self._first, False
-        last = _last_truncate(batch) if looks else None
-        self.few = last is None
-        if last is None:
-            return self._encoded(self._rows(batch, self._is_kept(stops=not looks)))
-        return self._behind(batch, last)
+        if not self._first:
+            self.few = True
+            return self._encoded(self._rows(batch, self._is_kept(stops=True)))
+        self._first = False
+        found = look(batch, self._connection, self._changes.topic)
+        self._open = found.open
+        self.few = found.offset is None
+        if found.offset is None:
+            return self._encoded(self._rows(batch, self._is_kept(stops=False)))
+        return self._from(batch, found.offset)
 
     def release(self) -> None:
         """Lets go of the table."""
         self._tables.done()
 
-    def _behind(self, batch: DataFrame, truncate: int) -> DataFrame:
-        """Deletes for all rows of the table, and what came behind the truncate."""
+    def _from(self, batch: DataFrame, beginning: int) -> DataFrame:
+        """Deletes for all rows of the table, and what came from there on."""
         end = self._tables.settled_end(self._definition)
         if end != self._tables.ends(self._definition, committed=False):
             # a row that is not seen would not be deleted
@@ -68,7 +90,7 @@ class CurrentRows:
             raise MainstemError("FLOW_FAILED", name=self._definition.name, problem=problem)
         written = self._tables.at(self._definition, end)
         gone = written.select("*", F.lit(False).alias(_KEPT), F.lit(-1).alias(_ORDER))
-        later = batch.filter(F.col("_offset") > truncate)
+        later = batch.filter(F.col("_offset") >= beginning)
         rows = self._rows(later, self._is_kept(stops=False), F.col("_offset").alias(_ORDER))
         # by name: Spark takes columns of a union by their place
         both = gone.unionByName(rows).repartition(1).sortWithinPartitions(_ORDER)
@@ -87,12 +109,12 @@ class CurrentRows:
         return batch.select(*columns, *more)
 
     def _is_kept(self, *, stops: bool) -> Column:
-        """False for a delete; with `stops`, a truncate fails the batch."""
+        """False for a delete; with `stops`, rows that may begin anew fail the batch."""
         kept = F.col("after").isNotNull()
         if stops:
             params = F.struct(F.lit(self._definition.name).alias("name"))
             stop = complaint(TRUNCATED, params).cast("boolean")
-            kept = F.when(F.col("op") == "t", stop).otherwise(kept)
+            kept = F.when(suspicious(open_=self._open), stop).otherwise(kept)
         return kept.alias(_KEPT)
 
     def _no_key(self) -> Column:
@@ -105,8 +127,6 @@ class CurrentRows:
         return encode(rows, self._definition, self._formats)
 
 
-def _last_truncate(batch: DataFrame) -> int | None:
-    """The offset of the last truncate in a batch; None: there is none."""
-    [found] = batch.filter(F.col("op") == "t").agg(F.max("_offset").alias("last")).collect()
-    last: int | None = found.last
-    return last
+def with_marks(changes: Definition) -> Definition:
+    """The stream of changes with what says whether a record is of a snapshot."""
+    return replace(changes, columns=(*changes.columns, TypedColumn(SNAPSHOT, "string")))

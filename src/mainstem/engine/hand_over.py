@@ -105,6 +105,9 @@ class Backfills:
     def _held(self, running: _Running, live: Flow) -> bool:
         """True when both are held, and the backfill has read all that the live flow has."""
         backfill = running.flow
+        if live.status.state is FlowState.RETRYING and not live.running:
+            # the target of a sink fails, and gets another one
+            return backfill.caught_up and backfill.hold()
         if not backfill.running or not live.running:
             backfill.release()
             live.release()

@@ -161,10 +161,12 @@ def as_one(pieces: Sequence[Piece], start: Offsets) -> Piece:
 
 def together(pieces: Sequence[Piece]) -> DataFrame:
     """All changes of some pieces, in few tasks: each costs more than the rows of a piece do."""
-    if all(piece.here for piece in pieces):
-        return joined([piece.rows for piece in pieces]).coalesce(1)
-    rows = reduce(DataFrame.unionByName, (piece.rows for piece in pieces))
+    some = [piece.rows for piece in pieces if not piece.here]
+    few = [piece.rows for piece in pieces if piece.here]
+    if few:
+        some.append(joined(few))
     count = sum(piece.count for piece in pieces)
+    rows = reduce(lambda one, other: one.unionByName(other), some)
     return rows.coalesce(1 if count <= _FEW else _TASKS)
 
 

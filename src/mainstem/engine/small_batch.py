@@ -51,6 +51,7 @@ class Sizes:
     def __init__(self, largest_record: int) -> None:
         self._each = float(largest_record)
         self._any = False
+        self._last = 0
 
     def fit(self, records: int) -> bool:
         """True when the rows made of so many records are few, and likely to be small."""
@@ -61,8 +62,14 @@ class Sizes:
         """As many rows may come here if each is as large as those before."""
         return min(_MOST_RECORDS, int(_MOST_BYTES / max(self._each, 1.0)))
 
+    @property
+    def few_lately(self) -> bool:
+        """True when the last batch had no more than may come here."""
+        return self._last <= self.most
+
     def saw(self, records: int, size: int) -> None:
         """A batch of so many records made rows of that size."""
+        self._last = records
         if records:
             usual = self._each * _FORGOTTEN if self._any else 0.0
             self._each = max(usual, size / records)

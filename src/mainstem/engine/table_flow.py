@@ -8,7 +8,8 @@ What happens to a batch:
    where the text of the query proves which those are (`definitions.affected`), else whole; whole,
    too, if all tables are small (`few_rows`), for that costs less than to look for keys. Its
    answer is compared, row by row, with what the topic of the result holds: new and changed rows
-   are written, and deletes for rows that are gone.
+   are written, and deletes for rows that are gone. Rows that break a rule of the table count as
+   gone (`judged_answer`).
 3. What the tables were (their topics' ids, and from where on they are read) is noted: the next
    batch asks by keys only if they are the same still. Crash: the batch runs again; the note of the
    one before it is what it looks at.
@@ -35,6 +36,7 @@ from mainstem.engine.compile import Quick, compile_mentions, compile_static, int
 from mainstem.engine.encode import encode
 from mainstem.engine.formats import Formats
 from mainstem.engine.held_table import ALL_ROWS, Only, release
+from mainstem.engine.judged_answer import JudgedAnswer
 from mainstem.engine.spark_errors import MARK
 from mainstem.engine.tables import Tables
 from mainstem.engine.touched import Moved, narrowed, only_keys, touched_keys
@@ -47,6 +49,8 @@ _MOST_TOUCHED = 100_000
 _MOST_CHANGED = 0.1
 """The same for changes, as a share of the table's rows, if they are more than a few."""
 _FEW_CHANGES = 1_000
+_FEW_TOUCHED = 10_000
+"""With so many keys at most, what is left of the tables is compared by one task."""
 
 
 class Recomputation:
@@ -78,6 +82,8 @@ class Recomputation:
         self._kept: list[DataFrame] = []
         self._touched: DataFrame | None = None
         self._quick = Quick()
+        rules = entry.definition.rules
+        self._judged = JudgedAnswer(checkpoints, folder) if rules else None
         self.few = False
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
@@ -86,6 +92,8 @@ class Recomputation:
         known = self._known(batch_id)
         # what is not seen by then is written again, as it is
         written = self._tables.settled_end(self._definition)
+        asked = [(source, ends.get(source.topic, {})) for source in self._inputs.values()]
+        self._tables.bring_up([*asked, (self._definition, written)])
         self.few = self._are_few(ends, written)
         session = batch.sparkSession
         if self.few:
@@ -106,7 +114,7 @@ class Recomputation:
         if keys is None or moved is None or not isinstance(self._affected, Affected):
             sources = {source: now(name) for name, source in self._inputs.items()}
             answer = compile_static(session, self._query, sources)
-            return self._differences(answer, in_log())
+            return self._differences(answer, in_log(), batch_id)
         types = {column.name: column.type for column in self._definition.columns}
         asked_for = {key: (key, types[key]) for key in self._affected.keys}
         touched = only_keys(keys, asked_for)
@@ -117,7 +125,8 @@ class Recomputation:
             read = [partial(now, name) for name in self._mentions]
             rows = narrowed(self._affected, self._definition, read, keys, self._kept)
             answer = touched(compile_mentions(session, self._query, rows))
-        return self._differences(answer, in_log(touched))
+        tasks = 1 if self.few else None
+        return self._differences(answer, in_log(touched), batch_id, tasks)
 
     def release(self) -> None:
         """Lets go of what was kept to find the differences."""
@@ -127,6 +136,8 @@ class Recomputation:
         if self._touched is not None:
             release(self._touched)
             self._touched = None
+        if self._judged is not None:
+            self._judged.release()
         self._tables.done()
 
     def _are_few(self, ends: Mapping[str, Offsets], written: Offsets) -> bool:
@@ -162,38 +173,53 @@ class Recomputation:
             most = max(_FEW_CHANGES, self._tables.rows_about(source) * _MOST_CHANGED)
             if changed is None or changed.count > most:
                 return None
-            before, after, records = (
-                into(session, some) for some in (changed.before, changed.after, changed.records)
-            )
-            if others:
+            after, records = (into(session, some) for some in (changed.after, changed.records))
+            before = None if how.row_by_row else into(session, changed.before())
+            if others and before is not None:
                 before = before.persist()
                 self._kept.append(before)
             key = frozenset(column.lower() for column in source.key)
             rows = after if how.row_by_row else now(name)
-            moved[name] = Moved(rows, before, after, records, key)
+            moved[name] = Moved(rows, before, after, records, key, changed.count)
         return moved
 
     def _keys(self, how: Affected, moved: Mapping[str, Moved]) -> DataFrame | None:
         """The keys that the changes touch; None when they are too many."""
         keys = touched_keys(how, self._definition, moved)
-        if keys is None or how.row_by_row:
-            return keys
-        hops = any(route.hops for route in how.routes)
-        if hops:  # else there are not more keys than changes
-            keys = keys.limit(_MOST_TOUCHED + 1)
-        keys = self._touched = keys.localCheckpoint(eager=True)
-        return None if hops and keys.count() > _MOST_TOUCHED else keys
+        if keys is None:
+            return None
+        count = 2 * sum(table.count for table in moved.values())  # as they were, and as they are
+        if not how.row_by_row:
+            hops = any(route.hops for route in how.routes)
+            if hops:  # else there are not more keys than that
+                keys = keys.limit(_MOST_TOUCHED + 1)
+            keys = self._touched = keys.localCheckpoint(eager=True)
+            if hops and (count := keys.count()) > _MOST_TOUCHED:
+                return None
+        self.few = count <= _FEW_TOUCHED
+        return keys
 
-    def _differences(self, answer: DataFrame, in_log: DataFrame) -> DataFrame:
-        """The records that make of what is in the log the answer."""
+    def _differences(
+        self, answer: DataFrame, in_log: DataFrame, batch_id: int, tasks: int | None = None
+    ) -> DataFrame:
+        """The records that make of what is in the log the answer; by as many tasks, if it says."""
         rows = encode(answer, self._definition, self._formats)
         before = encode(in_log, self._definition, self._formats)
+        if tasks is not None:
+            rows, before = rows.repartition(tasks), before.repartition(tasks)
         before = before.select("key", F.col("value").alias("before"))
-        by_key = rows.groupBy("key").agg(F.first("value").alias("value"), F.count("*").alias("n"))
+        made = rows.columns[1:]
+        by_key = rows.groupBy("key").agg(
+            *(F.first(name).alias(name) for name in made), F.count("*").alias("n")
+        )
         joined = by_key.join(before, "key", "full_outer")
-        different = ~F.col("value").eqNullSafe(F.col("before"))
+        different = ~F.col("value").eqNullSafe(F.col("before")) | (F.col("n") > 1)
+        if self._judged is not None:
+            # few keys may have many rows
+            joined = self._judged.news(joined, batch_id, small=self.few and tasks is None)
+            different |= F.col("broken").isNotNull()
         single = F.when(F.col("n") > 1, self._complaint()).otherwise(F.col("value"))
-        return joined.filter(different | (F.col("n") > 1)).select("key", single.alias("value"))
+        return joined.filter(different).withColumn("value", single).select("key", *made)
 
     def _complaint(self) -> Column:
         """Two rows with one key: an error, when Spark gets to such a row."""

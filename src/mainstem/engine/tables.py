@@ -17,10 +17,12 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -44,6 +46,7 @@ from mainstem.engine.held_table import (
     together,
     with_changes,
 )
+from mainstem.engine.rules import judged
 from mainstem.engine.spark_errors import short
 from mainstem.engine.table_records import changes_in, read_changes
 from mainstem.log.admin import Admin
@@ -61,6 +64,9 @@ _MOST_PIECES = 10
 _VISIBLE_SECONDS = 10.0
 _READERS_SECONDS = 600.0
 """How long a reader that does not say that it is done may read what is of no use to others."""
+_CHANGES_HERE = 5
+"""To fetch changes is cheaper than a job for them until they are this many times the rows with
+which a table is small: such rows are computed with whole, again and again."""
 _FEW_BYTES = 1024 * 1024
 """Of a base's files, if the driver is to hold its rows; they are compressed."""
 _ABOUT = "about"
@@ -71,7 +77,8 @@ _MERGES = "new bases of tables"
 class Changed:
     """The rows of a table that are not the same at two offsets."""
 
-    before: DataFrame
+    before: Callable[[], DataFrame]
+    """Made when it is asked for: not all need it."""
     after: DataFrame
     records: DataFrame
     """The changes themselves: of a deleted row only the key's columns."""
@@ -109,7 +116,9 @@ class Tables:
         most_here: int = MOST_ROWS,
     ) -> None:
         self._most_here = most_here
-        """So many rows or changes at once the driver holds itself."""
+        """A table with so many rows the driver holds itself."""
+        self._most_changes = most_here * _CHANGES_HERE
+        """And so many changes at once of any table."""
         self._spark = spark
         self._connection = connection
         self._formats = formats
@@ -148,6 +157,26 @@ class Tables:
                 return dict(end)
             time.sleep(0.01)
 
+    def bring_up(self, asked: Sequence[tuple[Definition, Offsets]]) -> None:
+        """Reads what is new of several tables up to these offsets, all at the same time."""
+        new = [table for table in asked if self._lags(*table)]
+        if len(new) < 2:  # who asks for its rows reads it
+            return
+        reader = self._reads()
+
+        def read(definition: Definition, end: Offsets) -> None:
+            self._reading[threading.get_ident()] = reader  # who knows the topics already
+            try:
+                self._upto(definition, end)
+            finally:
+                self.done()
+
+        # the flow's own properties, so that who stops it stops these jobs, too
+        as_caller = inheritable_thread_target(self._spark)
+        with ThreadPoolExecutor(len(new)) as pool:
+            for result in [pool.submit(as_caller(read), table, end) for table, end in new]:
+                result.result()
+
     def at(self, definition: Definition, end: Offsets, only: Only = ALL_ROWS) -> DataFrame:
         """The table's rows at these offsets.
 
@@ -172,10 +201,9 @@ class Tables:
         if not held.reaches_back(start):
             return None
         between = held.between(start, end)
-        before = held.before(start, between)
         after = latest_of(between).filter(~F.col("_gone"))
         return Changed(
-            table_columns(before, definition),
+            lambda: table_columns(held.before(start, between), definition),
             table_columns(after, definition),
             table_columns(between, definition),
             span(start, end),
@@ -219,8 +247,14 @@ class Tables:
             begin = sorted(self._admin.begin_offsets(topic).items())
             known[topic] = (self._admin.topic_id(topic), begin)
         columns = [[c.name, c.type] for c in definition.columns]
-        rules = [rules_of(definition)] if definition.rules else []
+        by = judged(definition)
+        rules = [rules_of(by)] if by.rules else []
         return json.dumps([*known[topic], columns, definition.key, *rules])
+
+    def _lags(self, definition: Definition, end: Offsets) -> bool:
+        """True when there are changes before `end` that were not read yet."""
+        held = self._held.get(definition.topic)
+        return held is None or _is_behind(held, end)
 
     def _upto(self, definition: Definition, end: Offsets) -> Held:
         """The table with all changes before `end`, and maybe later ones."""
@@ -233,7 +267,7 @@ class Tables:
                 held = self._load(definition, identity, self._admin.begin_offsets(topic), end)
                 if old is not None:
                     self._retire_all(old)
-            elif any(offset > held.end.get(p, 0) for p, offset in end.items()):
+            elif _is_behind(held, end):
                 held = self._advance(held, end)
             self._held[topic] = held
             self._clear(topic)
@@ -246,7 +280,7 @@ class Tables:
     def _load(self, definition: Definition, identity: str, begin: Offsets, end: Offsets) -> Held:
         """The table from the beginning of its topic."""
         end = {p: max(o, begin.get(p, 0)) for p, o in end.items()}
-        few = self._few_changes(definition, begin, end)
+        few = self._few_changes(definition, begin, end, self._most_here)
         if few is not None:
             base = Base(identity, begin, few.rows.limit(0), 0, here=True)
             return Held(definition, base, (few,), None, 0, end)
@@ -278,16 +312,17 @@ class Tables:
 
     def _piece(self, definition: Definition, start: Offsets, end: Offsets) -> Piece:
         """The changes between two positions, read once."""
-        few = self._few_changes(definition, start, end)
+        few = self._few_changes(definition, start, end, self._most_changes)
         if few is not None:
             return few
         changes = self._changes_of(definition, start, end)
         return Piece(start, end, kept(changes, span(start, end)))
 
-    def _few_changes(self, definition: Definition, start: Offsets, end: Offsets) -> Piece | None:
+    def _few_changes(
+        self, definition: Definition, start: Offsets, end: Offsets, most: int
+    ) -> Piece | None:
         """The changes between two positions, held by the driver; None when they are many."""
-        topic = definition.topic
-        records = few_records(self._connection, topic, start, end, self._most_here)
+        records = few_records(self._connection, definition.topic, start, end, most)
         if records is None:
             return None
         changes = changes_in(as_rows(self._spark, records), definition, self._formats)
@@ -454,3 +489,7 @@ class Tables:
             self._checkpoints.delete(retired.folders.pop(0)[1])
         while retired.changes and retired.changes[0][0] < limit:
             release(retired.changes.pop(0)[1])
+
+
+def _is_behind(held: Held, end: Offsets) -> bool:
+    return any(offset > held.end.get(p, 0) for p, offset in end.items())

@@ -15,6 +15,9 @@ When the catalog says that a backfill is done, the flow of its generation starts
    writing to the table's topic (`flow`). Its tokens are those of the backfill: a batch that the
    backfill had written before it was held writes nothing again.
 
+Where a sink was built anew, steps 1 and 2 let its new target take the old one's place
+(`target_places`), which can be done twice, too.
+
 So readers of the topic, and the view, see the old result until they see the new one, as changes
 like all others; the topic is never emptied.
 """
@@ -23,6 +26,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -30,11 +34,13 @@ from pyspark.sql import functions as F
 from mainstem.catalog.backfill import topic_beside
 from mainstem.catalog.entry import BackfillState, Entry
 from mainstem.crash import crash_point
+from mainstem.definitions.model import Definition
 from mainstem.engine.apply_late import corrections_of
 from mainstem.engine.batch_tasks import write_whole
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.micro_batch import Machinery
 from mainstem.engine.ranges import read_raw
+from mainstem.engine.target_places import Places
 from mainstem.errors import MainstemError
 from mainstem.log.producer import TransactionalProducer
 from mainstem.vocabulary import group_of
@@ -42,6 +48,7 @@ from mainstem.vocabulary import group_of
 _LOG = logging.getLogger(__name__)
 _TASK = "take-over"
 _NOTE = "taken-over"
+_MADE = "place-beside"
 
 
 def backfill_group(entry: Entry) -> str:
@@ -63,8 +70,9 @@ def is_pending(entry: Entry, checkpoints: Checkpoints) -> bool:
 class TakeOver:
     """Steps 1 to 4 for one table, in a thread of their own."""
 
-    def __init__(self, entry: Entry, machinery: Machinery) -> None:
+    def __init__(self, entry: Entry, inputs: Sequence[Definition], machinery: Machinery) -> None:
         self._entry = entry
+        self._inputs = inputs
         self._machinery = machinery
         self._beside = topic_beside(entry.definition.topic, entry.generation)
         self.error: Exception | None = None
@@ -91,6 +99,33 @@ class TakeOver:
 
     def _do(self) -> None:
         entry, machinery = self._entry, self._machinery
+        if entry.definition.target is not None:
+            self._switch()
+        else:
+            self._correct()
+        self._move_group()
+        folder = machinery.checkpoints.folder(entry)
+        machinery.checkpoints.write_note(folder, _NOTE, 0, self._beside)
+        machinery.admin.delete_topic(self._beside)
+        crash_point("take-over-end", entry.flow_id, 0)
+
+    def _switch(self) -> None:
+        """Steps 1 and 2 of a sink. That there is a place beside is noted before the switch: from
+        then on, one that is not there has been switched.
+        """
+        entry, checkpoints = self._entry, self._machinery.checkpoints
+        places = Places.of(entry, self._inputs[0], self._machinery.project)
+        folder = checkpoints.folder(entry)
+        if checkpoints.read_note(folder, _MADE, 0) is None:
+            places.prepare()  # a sink that had nothing to write has made none
+            checkpoints.write_note(folder, _MADE, 0, "made")
+        crash_point("take-over-begin", entry.flow_id, 0)
+        places.switch()
+        crash_point("take-over-written", entry.flow_id, 0)
+
+    def _correct(self) -> None:
+        """Steps 1 and 2 of a table."""
+        entry, machinery = self._entry, self._machinery
         TransactionalProducer(machinery.connection, corrections_of(entry.name)).close()
         crash_point("take-over-begin", entry.flow_id, 0)
         topic = entry.definition.topic
@@ -98,11 +133,6 @@ class TakeOver:
         different = differences(self._latest(session, self._beside), self._latest(session, topic))
         write_whole(different, machinery.connection, entry.flow_id, _TASK, topic)
         crash_point("take-over-written", entry.flow_id, 0)
-        self._move_group()
-        folder = machinery.checkpoints.folder(entry)
-        machinery.checkpoints.write_note(folder, _NOTE, 0, self._beside)
-        machinery.admin.delete_topic(self._beside)
-        crash_point("take-over-end", entry.flow_id, 0)
 
     def _latest(self, session: SparkSession, topic: str) -> DataFrame:
         """The rows that a table's topic holds, as key and value."""

@@ -1,17 +1,19 @@
 """A flow of a sink with a target: the driver's part. `target_task` is what its tasks do.
 
 The input's partitions are the tasks, so the records of a key come to the target in their order. A
-table's topic is read as it is, with each upsert and each delete.
+table's topic is read as it is, with each upsert and each delete. Of a target that takes a batch as
+a whole, the parts are committed here (step d of `target_task`).
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +23,7 @@ from mainstem.catalog.entry import Entry
 from mainstem.connect.catalogue import spec_of
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.spec import Role
+from mainstem.connect.targets.beside import beside_options
 from mainstem.connect.targets.target import (
     GONE,
     ID,
@@ -30,8 +33,10 @@ from mainstem.connect.targets.target import (
     ROW,
     TIME,
     TOPIC,
+    Committer,
     Form,
     Shape,
+    committer_of,
     module_of,
 )
 from mainstem.definitions.model import Connection as Outside
@@ -40,8 +45,10 @@ from mainstem.definitions.state import event_time_of
 from mainstem.engine.decode import Intake, mentioned_metadata, read_stream
 from mainstem.engine.encode import JSON_OPTIONS, row_id
 from mainstem.engine.formats import Formats
+from mainstem.engine.ranges import offsets_text
 from mainstem.engine.table_records import read_change_stream
-from mainstem.engine.target_task import TargetWork
+from mainstem.engine.target_places import Places
+from mainstem.engine.target_task import TargetWork, asked
 from mainstem.engine.transforms import PASSED, transformed
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -51,6 +58,7 @@ RETRIED = ("CONNECTOR_UNREACHABLE", "TARGET_REFUSED", "SECRET_MISSING")
 """Failures of a target, not of a flow: the same batch is tried until it works."""
 
 _NESTED = ("array", "struct", "map", "variant")
+_T = TypeVar("_T")
 
 
 class TargetFlow:
@@ -78,6 +86,14 @@ class TargetFlow:
         self._admin = admin
         self._clock = clock
         self._project = project
+        self._written = dict(target.options)
+        self._places: Places | None = None
+        """Where the place beside has yet to be made."""
+        if target.beside is not None:
+            self._places = Places.of(entry, source, project)
+            self._written = beside_options(
+                target.connector, self._written, source.name, target.beside
+            )
         self._options = _validated(target)
         self._transforms = entry.definition.transforms
         self._shape = Shape.of(self._options, source, self._transforms)
@@ -85,10 +101,14 @@ class TargetFlow:
         self._topics: dict[str, str] = {}
         """Ids by name. A topic that is made anew ends the run, so they stay as they are."""
         self._aside = 0
+        self._committer: Committer | None = None
+        self._prepared: str | None = None
 
     def read(self, session: SparkSession, start: str, limit: int) -> DataFrame:
         """The input as it is, and where each record stands."""
-        intake = Intake(self._connection, self._formats, start=start, max_records=limit)
+        intake = Intake(
+            self._connection, self._formats, start=self._offsets_at(start), max_records=limit
+        )
         if self._source.kind is Kind.TABLE:
             rows = read_change_stream(session, self._source, intake)
             gone, time = F.col("_gone"), "_timestamp"
@@ -105,6 +125,14 @@ class TargetFlow:
             F.col(_quoted(time)).cast("timestamp").alias(TIME),
             gone.alias(GONE),
         )
+
+    def _offsets_at(self, start: str) -> str:
+        """Where a sink that begins at a time begins now; once it has, its checkpoint counts."""
+        if not start[0].isdigit():
+            return start
+        ends = self._admin.all_end_offsets(self._admin.topics_of(self._source))
+        at = int(datetime.fromisoformat(start).timestamp() * 1000)
+        return offsets_text(self._admin.all_offsets_at(at, ends))
 
     def divided(self, batch: DataFrame) -> DataFrame:
         """The batch as the target wants it, each partition in one piece.
@@ -136,23 +164,44 @@ class TargetFlow:
 
     def work(self) -> TargetWork:
         """What the tasks of the batch have to do."""
+        if self._places is not None:
+            self._places.prepare()
+            self._places = None
         for topic in self._admin.topics_of(self._source):
             if topic not in self._topics:
                 self._topics[topic] = self._admin.topic_id(topic)
+        if self._prepared is None:
+            self._prepared = self._prepare()
         return TargetWork(
             connection=self._connection.to_dict(),
             sink=self._entry.name,
             connector=self._target.connector,
-            options=self._target.options,
+            options=tuple(self._written.items()),
             project=str(self._project),
             shape=self._shape,
             topics=dict(self._topics),
             now=self._clock.now(),
+            prepared=self._prepared,
         )
 
     def learn(self, notes: Sequence[str]) -> None:
-        """Counts what was put aside."""
-        self._aside += sum(json.loads(note)["aside"] for note in notes)
+        """Commits what the tasks have staged, and counts what they put aside."""
+        said = [json.loads(note) for note in notes]
+        staged = [one["staged"] for one in said if one["staged"] is not None]
+        if staged and self._committer is not None:
+            self._ask(self._committer.commit, staged)
+        self._aside += sum(one["aside"] for one in said)
+
+    def _prepare(self) -> str:
+        """What the committer tells the tasks; nothing when there is none."""
+        connector = self._target.connector
+        options = spec_of(Role.SINK, connector).resolve(dict(self._target.options), self._secrets)
+        parts = (connector, options, self._shape, self._entry.name)
+        self._committer = self._ask(committer_of, *parts)
+        return "" if self._committer is None else self._ask(self._committer.prepare)
+
+    def _ask(self, question: Callable[..., _T], *given: Any) -> _T:
+        return asked(self._target.connector, self._secrets, question, *given)
 
     @property
     def aside(self) -> int:

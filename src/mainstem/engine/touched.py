@@ -22,13 +22,15 @@ class Moved:
     now: DataFrame
     """Its rows; if one of them makes a row of the result alone, those that have changed will do."""
     before: DataFrame | None = None
-    """Rows that have changed, as they were."""
+    """Rows that have changed, as they were; None, too, where only their keys count."""
     after: DataFrame | None = None
     """The same rows as they are."""
     records: DataFrame | None = None
     """All changes, which have the rows' keys in any case."""
     key: frozenset[str] = frozenset()
     """The columns of the table's key."""
+    count: int = 0
+    """How many changes there are, at most."""
 
     @property
     def ever(self) -> DataFrame:
@@ -44,11 +46,15 @@ def touched_keys(
     found = []
     for route in affected.routes:
         moved = tables[route.use.table]
-        if moved.before is None or moved.after is None or moved.records is None:
+        changed = moved.records
+        if changed is None:
             continue
         # a row's key is the same before and after: no need to look for what it was
         by_key = not route.hops and {place.column for place in route.keys} <= moved.key
-        changed = moved.records if by_key else moved.before.unionByName(moved.after)
+        if not by_key:
+            assert moved.before is not None
+            assert moved.after is not None
+            changed = moved.before.unionByName(moved.after)
         rows = _walk(route, changed, tables)
         keys = zip(affected.keys, route.keys, strict=True)
         found.append(rows.select(*(_at(p).cast(types[k]).alias(k) for k, p in keys)))

@@ -23,6 +23,7 @@ from mainstem.gateway.routes import (
     page,
     plan,
     quarantine,
+    sinks,
     sql,
     status,
     streams,
@@ -64,8 +65,8 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     problems.install(app)
     app.router.routes.insert(0, tables.LOOKUP)
     for part in (
-        sql, subscribe, objects, asyncapi, backfills, connectors, hooks, plan, streams, topics,
-        trials, quarantine, transforms, status,
+        sql, subscribe, objects, asyncapi, backfills, connectors, sinks, hooks, plan, streams,
+        topics, trials, quarantine, transforms, status,
         health, page,
     ):  # fmt: skip
         app.include_router(part.router)

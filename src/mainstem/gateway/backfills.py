@@ -15,6 +15,7 @@ from mainstem.catalog.backfill import (
     HANDING_OVER,
     begun,
     check,
+    rebuilt,
     records_between,
     turned,
     unread,
@@ -26,6 +27,8 @@ from mainstem.gateway.changes import unknown
 from mainstem.log.admin import Admin
 
 Statuses = Callable[[], Mapping[str, dict[str, Any]]]
+CheckRebuild = Callable[[Definition, Definition], None]
+"""Refuses a sink, with what it reads, whose target cannot be built anew."""
 Place = Mapping[str, Mapping[str, int]]
 """Topic -> partition -> offset, as JSON has it."""
 Bounds = dict[str, dict[int, int]]
@@ -56,8 +59,10 @@ class Backfills:
         executor: Executor,
         admin: Admin,
         statuses: Statuses,
+        check_rebuild: CheckRebuild,
     ) -> None:
         self._catalog = catalog
+        self._check_rebuild = check_rebuild
         self._executor = executor
         self._admin = admin
         self._statuses = statuses
@@ -87,6 +92,22 @@ class Backfills:
             "records": found.records,
             "whole": found.whole,
             "appends": found.end is not None,
+            "dry_run": dry_run,
+        }
+
+    def rebuild(self, name: str, *, dry_run: bool = False) -> dict[str, Any]:
+        """Lets the target of a sink be built anew beside the old one, from the beginning."""
+        catalog, entry = self._entry(name)
+        changed = rebuilt(entry)
+        [source] = _inputs(catalog, entry)
+        self._check_rebuild(entry.definition, source)
+        found = self._place([source], BEGINNING)
+        if not dry_run:
+            self._executor.write_catalog({entry.name.lower(): changed}, catalog.revision)
+        return {
+            "name": entry.name,
+            "records": found.records,
+            "whole": found.whole or source.kind is Kind.TABLE,
             "dry_run": dry_run,
         }
 

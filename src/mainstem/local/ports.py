@@ -15,7 +15,7 @@ from mainstem.errors import MainstemError
 from mainstem.local.private_files import write_private
 
 LOOPBACK = "127.0.0.1"
-_RANGE = range(20_000, 32_000)
+RANGE = range(20_000, 32_000)
 _TRIES = 200
 
 
@@ -62,10 +62,10 @@ class Ports:
     def _choose(self, what: str, host: str) -> int:
         avoid = self._given | set(self._known.values())
         for _ in range(_TRIES):
-            port = random.choice(_RANGE)
+            port = random.choice(RANGE)
             if port not in avoid and is_free(port, host):
                 return port
-        raise MainstemError("PORT_TAKEN", port=f"{_RANGE.start} to {_RANGE.stop}", what=what)
+        raise MainstemError("PORT_TAKEN", port=f"{RANGE.start} to {RANGE.stop}", what=what)
 
     def _read(self) -> dict[str, int]:
         try:

@@ -17,6 +17,7 @@ from typing import Any
 from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields, type_parts
 from mainstem.errors import MainstemError
+from mainstem.vocabulary import HIDDEN_PREFIX
 
 BEGIN = b'{"schema":{'
 PAYLOAD = b'},"payload":'
@@ -25,6 +26,8 @@ NO_NUMBERS = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY"
 """Debezium's words for what is no number, and PostgreSQL's."""
 UNAVAILABLE = "__mainstem_unavailable__"
 """In place of a large value that did not change, of a row that was gone when it was looked up."""
+SNAPSHOT = HIDDEN_PREFIX + "snapshot"
+"""A column beside those of a stream of changes: what Debezium says of the records of a snapshot."""
 CHANGED = "SOURCE_CHANGED"
 _MOST_KEPT = 1000
 

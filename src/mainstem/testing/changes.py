@@ -21,6 +21,7 @@ _SOURCE: Sequence[tuple[str, str, bool]] = [
     ("connector", "string", False),
     ("name", "string", False),
     ("ts_ms", "int64", False),
+    ("snapshot", "string", True),
     ("db", "string", False),
     ("sequence", "string", True),
     ("ts_us", "int64", True),
@@ -97,13 +98,17 @@ class CapturedTable:
         after: Mapping[str, Any] | None = None,
         before: Mapping[str, Any] | None = None,
         columns: Sequence[Given] | None = None,
+        snapshot: tuple[str, int] | None = None,
     ) -> Event:
-        """A change, with the schema of the columns that there are now, or of others."""
+        """A change, with the schema of the columns that there are now, or of others.
+
+        `snapshot`: the mark of a snapshot's record, and where in the source's log that began.
+        """
         self._written += 1
         known = self.columns if columns is None else columns
         row = after or before
         key = None if row is None else _compact({name: row[name] for name in self._key})
-        value = change_value(known, op, after, before, self._written)
+        value = change_value(known, op, after, before, self._written, snapshot)
         return Event(self.changes, raw=value, key=key)
 
 
@@ -113,11 +118,14 @@ def change_value(
     after: Mapping[str, Any] | None = None,
     before: Mapping[str, Any] | None = None,
     number: int = 1,
+    snapshot: tuple[str, int] | None = None,
 ) -> bytes:
     """The value of a record: the so many-th change of a table with these columns."""
     micros = START + number * 1_000_000
     times = {"ts_ms": micros // 1000, "ts_us": micros, "ts_ns": micros * 1000}
+    mark, lsn = snapshot or ("false", (5 << 32) + 0xA0 + number)
     source = {
+        "snapshot": mark,
         "version": "3.6.1.Final",
         "connector": "postgresql",
         "name": "shop",
@@ -126,7 +134,7 @@ def change_value(
         "schema": "public",
         "table": "orders",
         "txId": 700 + number,
-        "lsn": (5 << 32) + 0xA0 + number,
+        "lsn": lsn,
         "xmin": None,
         **times,
     }

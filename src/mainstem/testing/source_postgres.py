@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -66,6 +67,13 @@ class SourcePostgres:
         if self._child is not None:
             self._child.stop()
             self._child = None
+
+    def kill(self) -> None:
+        """It dies as if its machine did; `start` brings it back, with what it had committed."""
+        assert self._child is not None, "it does not run"
+        os.kill(self._child.pid, signal.SIGKILL)
+        self._child.wait(_START_SECONDS)
+        self._child = None
 
     def remove(self) -> None:
         """Stops it and removes its data, which may lie outside of the test's folder."""

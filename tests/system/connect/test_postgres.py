@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from mainstem.connect.capture import Outbox
 from mainstem.connect.connectors.postgres_cdc import SPEC
 from mainstem.connect.postgres import PostgresCapture
 from mainstem.connect.postgres_slots import SlotState, remove, slot_state
@@ -209,3 +210,15 @@ def test_a_server_that_keeps_too_little_in_its_log(tmp_path: Path) -> None:
         assert (error.code, error.params["level"]) == ("SOURCE_WAL_LEVEL", "replica")
     finally:
         server.remove()
+
+
+def test_an_outbox_is_captured_beside_the_tables(shop: SourcePostgres, admin: Admin) -> None:
+    admin.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+    admin.execute("CREATE TABLE out (n int PRIMARY KEY, kind text, of text, what text, body jsonb)")
+    names = ("n", "kind", "of", "what", "body")
+    orders, events = look(shop.url(), outbox="out", outbox_columns=", ".join(names))
+    assert (orders.outbox, events.table) == (None, "public.out")
+    assert events.outbox == Outbox(*names)
+    for given in ("n, kind, of, what", "n, kind, of, what, payload", "kind, of, what, body, n"):
+        error = refusal(shop.url(), outbox="out", outbox_columns=given)
+        assert (error.code, error.params["option"]) == ("INVALID_OPTION", "outbox_columns")

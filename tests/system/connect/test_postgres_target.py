@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from mainstem.connect.targets import postgres
+from mainstem.connect.targets import postgres, postgres_beside
 from mainstem.connect.targets.target import GONE, OFFSET, PARTITION, TOPIC, Part, Poison, Shape
 from mainstem.errors import MainstemError
 from mainstem.local.stack import Stack
@@ -193,3 +193,35 @@ def test_missing_privileges_are_told_with_the_grant(database: Database, servers:
     wrong = database.refusal(TABLE, url=url, password="mistaken")
     assert wrong.code == "TARGET_REFUSED"
     assert "mistaken" not in wrong.message
+
+
+def test_a_table_that_is_built_anew_takes_the_name(database: Database) -> None:
+    database.take(TABLE, batch((0, 1, "a"), (1, 2, "b"), (2, 2, None)))
+    schema, old = database.schema, database.options
+    database.run(f"CREATE INDEX ON {schema}.orders (name)")
+    database.run(f"GRANT SELECT ON {schema}.orders TO PUBLIC")
+    new = {**old, **postgres_beside.place(old, "orders", 2)}
+    postgres_beside.check(old, TABLE, "out")
+    for _ in range(2):
+        postgres_beside.prepare(old, new, TABLE)
+    database.options = new
+    database.take(TABLE, batch((0, 1, "z")))
+    assert database.rows() == [(1, "a")]
+    for _ in range(2):
+        postgres_beside.switch(old, new, TABLE, "out", 2)
+    database.options = old
+    assert database.rows() == [(1, "z")]
+    database.take(TABLE, batch((0, 1, "again"), (1, 2, "y")))  # what it has, it knows
+    assert database.rows() == [(1, "z"), (2, "y")]
+    [[indexes, open_]] = database.run(
+        "SELECT count(DISTINCT indexrelid), bool_or(a.grantee = 0) FROM pg_index i, pg_class c,"
+        " aclexplode(relacl) a WHERE i.indrelid = c.oid AND c.oid = %s::regclass",
+        f"{schema}.orders",
+    )
+    assert (indexes, open_) == (2, True)
+    tables = database.run("SELECT tablename FROM pg_tables WHERE schemaname = %s", schema)
+    assert {name for [name] in tables} == {"orders", "_mainstem_sinks"}
+    postgres_beside.discard(new, TABLE)
+    database.run(f"CREATE VIEW {schema}.seen AS SELECT * FROM {schema}.orders")
+    with pytest.raises(MainstemError, match="views read it"):
+        postgres_beside.check(old, TABLE, "out")

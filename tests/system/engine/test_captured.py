@@ -191,6 +191,44 @@ def test_a_truncate_in_a_running_flow(driver: Driver, live: Callable[..., Flow])
     assert flow.status.restarts == 0
 
 
+def test_a_snapshot_that_breaks_off_is_read_again(
+    driver: Driver, live: Callable[..., Flow]
+) -> None:
+    """What was deleted between the two is in no change: only the second one counts."""
+    table = CapturedTable(driver, [ID, NOTE], "id")
+    table.apply()
+    flow = live(table.name)
+    flow.start()
+
+    def snapshot(position: int, **marks: int) -> list[Event]:
+        return [
+            table.change("r", {"id": id}, snapshot=(mark, position)) for mark, id in marks.items()
+        ]
+
+    def until(*wanted: int) -> None:
+        def there() -> bool:
+            flow.tick()
+            return {row["id"] for row in driver.rows(table.name)} == set(wanted)
+
+        eventually(there, SECONDS, what=f"{wanted}: {flow.status}")
+
+    table.send(*snapshot(1, first=1, true=2))
+    until(1, 2)
+    table.send(*snapshot(2, first=2, true=3), *snapshot(3, first=3, true=4))
+    until(3, 4)
+    table.send(*snapshot(4, last=5))
+    until(5)
+    table.send(table.change("c", {"id": 6}))
+    until(5, 6)
+    table.send(*snapshot(5, first=7))
+    until(7)
+    table.send(table.change("c", {"id": 8}))  # the table was empty when it was read again
+    until(8)
+    table.send(table.change("r", {"id": 9}, snapshot=("incremental", 6)))
+    until(8, 9)
+    assert flow.status.restarts == 0
+
+
 def test_a_column_more_waits_for_the_catalog(driver: Driver) -> None:
     table = CapturedTable(driver, [ID, NOTE], "id")
     table.apply()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from mainstem.local.endpoints import Endpoints
 from mainstem.local.stack import Stack
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
+from mainstem.testing.ports import free_port
 from mainstem.testing.waiting import eventually
 
 pytestmark = pytest.mark.kafka
@@ -68,12 +68,6 @@ class Gateway:
 
     def log(self) -> str:
         return (self.folder / "gateway.log").read_text()
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @pytest.fixture

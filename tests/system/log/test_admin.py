@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import time
 from collections.abc import Callable, Mapping
 
@@ -13,16 +12,11 @@ from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin, TopicSpec
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
+from mainstem.testing.ports import free_port
 from mainstem.testing.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 Topic = Callable[..., str]
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def _config(admin: Admin, topic: str) -> Mapping[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import uuid
@@ -18,6 +17,7 @@ from mainstem.local.endpoints import Endpoints
 from mainstem.local.stack import Stack
 from mainstem.log.connection import Connection
 from mainstem.schemas.registry import Registry, topic_log
+from mainstem.testing.ports import free_port
 from mainstem.testing.waiting import eventually
 
 
@@ -53,12 +53,6 @@ class Gateway:
             return httpx2.get(f"{self.registry}/subjects", trust_env=False).status_code == 200
         except httpx2.TransportError:
             return False
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

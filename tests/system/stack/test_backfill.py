@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 from mainstem.log.producer import Outgoing
 from mainstem.testing.waiting import eventually
@@ -11,7 +12,7 @@ from mainstem.testing.waiting import eventually
 SECONDS = 300
 
 
-def test_a_backfill_goes_on_after_a_kill_and_hands_over_exactly(shop):
+def test_a_backfill_goes_on_after_a_kill_and_hands_over_exactly(shop, tmp_path):
     counted: Counter[str] = Counter()
 
     def write(*keys: str) -> None:
@@ -46,6 +47,10 @@ def test_a_backfill_goes_on_after_a_kill_and_hands_over_exactly(shop):
         shop.do("CREATE STREAM hit_copies WITH (start = 'latest') AS SELECT k FROM hits")
         copies = "SELECT count(*) FROM hit_copies"
         eventually(lambda: write("live") or shop.rows(copies) != [[0]], SECONDS, what="copies")
+        files = tmp_path / "hits"
+        shop.do(f"CREATE SINK hit_files FROM hits WITH (connector = 'files', folder = '{files}',"
+                " format = 'jsonl')")  # fmt: skip
+        eventually(lambda: _lines(files) >= Counter(counted), SECONDS, what="files")
         older = shop.cli("backfill", "start", "hit_copies", "--rate", 100, "-o", "json").ok().json
         assert older["appends"] and older["records"] >= 2000
         begun = shop.cli("backfill", "start", "hit_counts", "--rate", 100, "-o", "json").ok().json
@@ -57,6 +62,10 @@ def test_a_backfill_goes_on_after_a_kill_and_hands_over_exactly(shop):
             return told
 
         eventually(lambda: 0 < (progress()["records_done"] or 0) < 2000, SECONDS, what="it reads")
+        for lost in files.glob("*.jsonl"):
+            lost.unlink()
+        assert shop.cli("sink", "rebuild", "hit_files", "-o", "json").ok().json["records"] >= 2000
+        shop.cli("sink", "rebuild", "hits").failed("REBUILD_NOT_POSSIBLE")
         shop.up.server("engine").kill()
         write(*(f"k{n % 3}" for n in range(50)))
         [[key, still]] = shop.rows("SELECT * FROM hit_counts")
@@ -72,8 +81,17 @@ def test_a_backfill_goes_on_after_a_kill_and_hands_over_exactly(shop):
         by_key = "SELECT k, count(*) FROM hit_copies GROUP BY k"
         shop.wait_for_rows(by_key, expected(), SECONDS)
         shop.refused("NOTHING_TO_BACKFILL", "POST", "/v1/backfills/hit_copies", json={})
+        eventually(lambda: progress("hit_files")["state"] == "done", SECONDS, what="files anew")
+        eventually(lambda: _lines(files) == counted, SECONDS, what="all files")
+        assert [path.name for path in tmp_path.iterdir()] == ["hits"]
         told = shop.http.get("/v1/objects/hit_counts").json()
         assert told["status"]["generation"] == told["generation"]
     finally:
         shop.do("DROP TABLE IF EXISTS hit_counts", "DROP STREAM IF EXISTS hit_copies")
-        shop.do("DROP STREAM hits")
+        shop.do("DROP STREAM hits CASCADE")
+
+
+def _lines(folder: Path) -> Counter[str]:
+    """How often each key is in the files of a folder."""
+    files = [file for file in folder.rglob("*.jsonl") if not file.name.startswith(".")]
+    return Counter(json.loads(line)["k"] for file in files for line in file.open())

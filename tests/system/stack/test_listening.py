@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import httpx2
 import pytest
 
+from mainstem.testing.ports import free_port
 from mainstem.testing.waiting import eventually
 
 RSYSLOG = """
@@ -22,19 +23,6 @@ global(workDirectory="{folder}")
 action(type="omfwd" target="127.0.0.1" port="{port}" protocol="{protocol}"
        template="{template}" TCP_Framing="{framing}")
 """
-
-
-def free_port() -> int:
-    """A port that nobody has, neither by TCP nor by UDP."""
-    while True:
-        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
-            tcp.bind(("127.0.0.1", 0))
-            port: int = tcp.getsockname()[1]
-            try:
-                udp.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 def connector(shop, name):

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import uuid
@@ -27,6 +26,7 @@ from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
 from mainstem.schemas.codec import Codec
 from mainstem.schemas.known import KnownSchemas
+from mainstem.testing.ports import free_port
 from mainstem.testing.registry import MemoryRegistry
 from mainstem.testing.waiting import eventually
 from mainstem.views.materialise import Materialiser
@@ -110,9 +110,7 @@ def postgres() -> Iterator[Postgres]:
     folder = Path(tempfile.mkdtemp(prefix="mainstem-pg-"))
     if os.geteuid() == 0:
         os.chown(folder, NOBODY, NOBODY)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = Postgres(folder, port)
     try:
         data = str(folder / "data")

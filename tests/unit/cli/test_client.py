@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ import mainstem
 from mainstem import client as module
 from mainstem.client import Client, RemoteError
 from mainstem.errors import MainstemError
+from mainstem.testing.ports import free_port
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import Gateway
@@ -58,10 +58,7 @@ def test_an_unknown_code_with_503_means_unreachable() -> None:
 
 
 def test_nobody_there() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    error = code_of(Client(url).status)
+    error = code_of(Client(f"http://127.0.0.1:{free_port()}").status)
     assert (error.code, error.exit_code) == ("GATEWAY_UNREACHABLE", 69)
 
 

@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from mainstem.connect.brought import definitions_of, tables_of
-from mainstem.connect.capture import Captured
+from mainstem.connect.capture import Captured, Outbox
+from mainstem.connect.catalogue import spec_of
+from mainstem.connect.spec import Role
+from mainstem.connect.targets.routes import Routes
+from mainstem.connect.targets.target import Shape
 from mainstem.definitions.flow import check_flow
 from mainstem.definitions.model import Connection, Definition, Format, Kind
 from mainstem.errors import MainstemError
@@ -83,3 +87,19 @@ def test_refusals(options: dict[str, Any], tables: list[str], code: str) -> None
     with pytest.raises(MainstemError) as caught:
         definitions_of(source(**options), [named(table) for table in tables])
     assert caught.value.code == code
+
+
+def test_an_outbox_brings_a_sink_to_the_topics_of_its_events() -> None:
+    names = ("id", "aggregatetype", "aggregateid", "type", "payload")
+    columns = tuple(Column(name, "string") for name in names)
+    outbox = Captured("public.out", "shop.public.out", columns, ("id",), outbox=Outbox(*names))
+    changes, sink = definitions_of(source(), [outbox])
+    assert (sink.name, sink.noun, sink.source) == ("shop_out", "sink", "shop")
+    assert sink.query is not None and sink.query.inputs == (changes.name,)
+    assert sink.target is not None
+    options = spec_of(Role.SINK, sink.target.connector).validate(dict(sink.target.options))
+    routes = Routes.of(options, Shape.of(options, changes, sink.transforms))
+    row = '{"id":"1","type":"made","after_aggregatetype":"order","after_aggregateid":"7",'
+    out = routes.record(None, None, row + '"after_payload":"[1]"}', None)
+    assert (out.topic, out.key, out.value) == ("shop.outbox.order", b"7", b"[1]")
+    assert out.headers == (("id", b"1"), ("type", b"made"))

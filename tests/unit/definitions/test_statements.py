@@ -114,6 +114,8 @@ def test_names():
         ),
         ("DROP STREAM x", Drop, {"name": "x", "kind": Kind.STREAM, "if_exists": False}),
         ("PAUSE x", Pause, {"name": "x"}),
+        ("PAUSE SOURCE x", Pause, {"name": "x"}),
+        ("PAUSE source", Pause, {"name": "source"}),
         ("RESUME `x`", Resume, {"name": "x"}),
         ("show flows", Show, {"what": Listing.FLOWS}),
         ("DESCRIBE shop.x", Describe, {"name": "shop.x"}),

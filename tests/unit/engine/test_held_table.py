@@ -105,3 +105,38 @@ def test_a_table_is_held_here_only_whole() -> None:
     assert held(small, few).here
     assert not held(small, few, many).here
     assert not held(large, few).here
+
+
+class Named:
+    """Stands for a DataFrame: says what it is made of."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def unionByName(self, other: "Named") -> "Named":
+        return Named(*self.names, *other.names)
+
+    def coalesce(self, tasks: int) -> tuple[tuple[str, ...], int]:
+        return self.names, tasks
+
+
+@pytest.mark.parametrize(
+    ("here", "count", "made"),
+    [
+        ("hhh", 10, (("0+1+2",), 1)),
+        ("hth", 10, (("1", "0+2"), 1)),  # what is held here is one part, however many pieces
+        ("tt", 10_001, (("0", "1"), 2)),
+    ],
+)
+def test_pieces_are_read_together(
+    monkeypatch: pytest.MonkeyPatch, here: str, count: int, made: object
+) -> None:
+    def joined(some: list[Named]) -> Named:
+        return Named("+".join(name for rows in some for name in rows.names))
+
+    monkeypatch.setattr(held_table, "joined", joined)
+    pieces = [
+        held_table.Piece({0: 0}, {0: count}, cast("DataFrame", Named(str(n))), here=kind == "h")
+        for n, kind in enumerate(here)
+    ]
+    assert held_table.together(pieces) == made

@@ -57,6 +57,14 @@ def test_as_many_rows_may_come_as_fit() -> None:
     assert sizes.most == 5000
 
 
+def test_after_a_batch_with_many_rows_the_next_one_is_not_tried_here() -> None:
+    sizes = Sizes(MEGABYTE)
+    sizes.saw(5_001, 500_000)
+    assert not sizes.few_lately
+    sizes.saw(5_000, 500_000)
+    assert sizes.few_lately
+
+
 class Batch:
     """Stands for a DataFrame of so many rows."""
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from mainstem.catalog.apply import Executor
-from mainstem.catalog.backfill import appended, handed_over
+from mainstem.catalog.backfill import appended, beside, handed_over
 from mainstem.catalog.entry import BackfillState, Catalog, Entry
 from mainstem.definitions.model import Create
 from mainstem.definitions.parse import parse_one
@@ -40,9 +40,14 @@ class World:
         self.catalog = Catalog({e.name: e for e in made}, revision=7)
         self.statuses: dict[str, dict[str, Any]] = {}
         self.begin: dict[int, int] = dict(BEGIN)
+        self.checked: list[tuple[str, str]] = []
         world = cast(Any, self)
         self.backfills = Backfills(
-            lambda: self.catalog, cast(Executor, world), cast(Admin, world), lambda: self.statuses
+            lambda: self.catalog,
+            cast(Executor, world),
+            cast(Admin, world),
+            lambda: self.statuses,
+            lambda sink, source: self.checked.append((sink.name, source.name)),
         )
 
     @property
@@ -178,6 +183,26 @@ def test_a_stream_gets_what_lies_before_the_records_with_which_its_flow_began(wo
     again = world.catalog.entries["copy"].backfill
     assert again is not None
     assert json.loads(again.end or "") == {"s": {"0": 60, "1": 15}}
+
+
+def test_a_sink_is_built_anew(world: World) -> None:
+    sink = entry("CREATE SINK out FROM s WITH (connector = 'files', folder = '/tmp/out')")
+    world.catalog = world.catalog.with_entry(sink)
+    told = world.backfills.rebuild("OUT", dry_run=True)
+    assert (told["records"], told["whole"]) == (110, False)
+    assert world.catalog.entries["out"].backfill is None
+    world.backfills.rebuild("out")
+    assert world.checked[-1] == ("out", "s")
+    changed = world.catalog.entries["out"]
+    assert changed.backfill is not None
+    target = beside(changed, 1).definition.target
+    assert target is not None and target.beside == changed.backfill.generation == 2
+    with pytest.raises(MainstemError) as caught:
+        world.backfills.rebuild("out")
+    assert caught.value.code == "BACKFILL_ON_ITS_WAY"
+    with pytest.raises(MainstemError) as caught:
+        world.backfills.rebuild("copy")
+    assert caught.value.code == "REBUILD_NOT_POSSIBLE"
 
 
 def test_where_an_earlier_generation_began_does_not_count(world: World) -> None:

@@ -42,6 +42,22 @@ SPEC = ConnectorSpec(
             required=True,
         ),
         Field(
+            "outbox",
+            FieldKind.TEXT,
+            "A table of events that is captured, too: each row that is inserted goes to the topic "
+            "`<source>.outbox.<aggregatetype>`, with the aggregate's id for a key and the payload "
+            "for a value, exactly once; that rows are deleted later does not matter.",
+            "public.outbox",
+        ),
+        Field(
+            "outbox_columns",
+            FieldKind.NAMES,
+            "Its columns for the id of an event, the aggregate's type and id, the event's type and "
+            "the payload.",
+            "event_id, kind, subject, event, body",
+            default="id, aggregatetype, aggregateid, type, payload",
+        ),
+        Field(
             "exclude",
             FieldKind.NAMES,
             "Columns that are left out, with schema and table; `*` stands for any letters.",

@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mainstem.connect.targets.file_formats import FileWriter, writer_for
+from mainstem.connect.targets.object_store import check_folder, check_path
 from mainstem.connect.targets.target import (
     DELETED,
     GONE,
@@ -42,7 +43,6 @@ from mainstem.connect.targets.target import (
     mismatch,
     refused,
 )
-from mainstem.errors import MainstemError
 
 GUARANTEE = "exactly once: files are named after their records, and appear whole or not at all"
 KEYED = False
@@ -63,27 +63,15 @@ def form(options: Mapping[str, Any]) -> Form:
 def check(options: Mapping[str, Any], shape: Shape) -> None:
     """Whether the folder can be made or written to."""
     folder = Path(options["folder"])
-    if not folder.is_absolute():
-        raise MainstemError(
-            "INVALID_OPTION",
-            option="folder",
-            value=options["folder"],
-            problem="it does not begin at the root",
-            advice="Write the whole path, such as /data/orders.",
-        )
+    check_path("folder", options["folder"])
     if any(column.name.lower() == DELETED for column in shape.columns) and shape.deletes:
         raise mismatch(
             f"folder {folder}",
             f'"{DELETED}" is the name of a column of the rows, and says there what is deleted',
             "Give the column another name in a query before the sink.",
         )
-    with _told(folder):
-        there = next(path for path in (folder, *folder.parents) if path.exists())
-        if not there.is_dir():
-            raise refused(f"folder {folder}", f"{there} is not a folder", "Choose another one.")
-        if not os.access(there, os.W_OK | os.X_OK):
-            problem = f"no permission to write in {there}"
-            raise refused(f"folder {folder}", problem, "Give it to the user that runs Mainstem.")
+    with told(folder):
+        check_folder(f"folder {folder}", folder)
 
 
 def open_target(options: Mapping[str, Any], shape: Shape) -> FilesTarget:
@@ -108,12 +96,12 @@ class FilesTarget:
     def open(self, part: Part) -> None:
         """Makes the folder."""
         self._part = part
-        with _told(self._folder):
+        with told(self._folder):
             (self._folder / NOTES).mkdir(parents=True, exist_ok=True)
 
     def write(self, rows: pa.Table) -> Sequence[Poison]:
         """Adds the rows that are new to files that nobody sees yet."""
-        with _told(self._folder):
+        with told(self._folder):
             for topic, partition, mine in by_partition(rows):
                 floor = self._known(topic, partition)
                 last = pc.max(mine[OFFSET]).as_py()
@@ -125,7 +113,7 @@ class FilesTarget:
 
     def finish(self) -> Sequence[Poison]:
         """Gives the files their names, then notes how far the partitions are."""
-        with _told(self._folder):
+        with told(self._folder):
             for file in (*self._full, *self._open.values()):
                 file.publish()
             self._full, self._open = [], {}
@@ -231,14 +219,14 @@ class _NewFile:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-            _to_disk(self._path)
+            to_disk(self._path)
 
     def publish(self) -> None:
         """Shows the file to readers."""
         self.end()
         name = f"{self._begin}{self._first:012}-{self._last:012}.{self._format}"
         self._path.replace(self._folder / name)
-        _to_disk(self._folder)
+        to_disk(self._folder)
 
     def drop(self) -> None:
         """The file is not wanted."""
@@ -259,12 +247,13 @@ def _put(path: Path, data: bytes) -> None:
     """Writes a file in one step."""
     temporary = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
     temporary.write_bytes(data)
-    _to_disk(temporary)
+    to_disk(temporary)
     temporary.replace(path)
-    _to_disk(path.parent)
+    to_disk(path.parent)
 
 
-def _to_disk(path: Path) -> None:
+def to_disk(path: Path) -> None:
+    """What was written there, or named there, stays."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -273,7 +262,7 @@ def _to_disk(path: Path) -> None:
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def told(folder: Path) -> Iterator[None]:
     """The system's errors as ours."""
     try:
         yield

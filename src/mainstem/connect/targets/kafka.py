@@ -1,4 +1,4 @@
-"""Rows of a sink as records of a topic of another cluster, exactly once.
+"""Rows of a sink as records of topics, of another cluster or our own, exactly once.
 
 What happens to a part of a batch, and what a crash after each step means:
 
@@ -20,9 +20,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from mainstem.connect.kafka_cluster import connection_of
+from mainstem.connect.targets.routes import NoRouteError, Routes, key_of
 from mainstem.connect.targets.target import (
     ID,
     OFFSET,
+    OWN_LOG,
     PARTITION,
     ROW,
     TIME,
@@ -31,7 +34,6 @@ from mainstem.connect.targets.target import (
     Part,
     Poison,
     Shape,
-    key_text,
     refused,
     unreachable,
 )
@@ -57,11 +59,14 @@ def form(options: Mapping[str, Any]) -> Form:
 
 
 def check(options: Mapping[str, Any], shape: Shape) -> None:
-    """Whether the cluster answers and lets us in."""
+    """Whether the cluster answers and lets us in; our own does."""
+    routes = Routes.of(options, shape)
+    if options["servers"] is None:
+        return
     with _told(options):
         admin = Admin(_connection(options))
         try:
-            admin.topic(_topic(options, shape))
+            admin.topic(routes.topic if routes.fixed else COMMITS_TOPIC)
         finally:
             admin.close()
 
@@ -77,9 +82,12 @@ class KafkaTarget:
     def __init__(self, options: Mapping[str, Any], shape: Shape) -> None:
         self._options = options
         self._shape = shape
-        self._topic = _topic(options, shape)
+        self._routes = Routes.of(options, shape)
+        self._made: set[str] = set()
+        """Topics that are there."""
         self._connection = _connection(options)
         self._task: TaskWrite | None = None
+        self._read: frozenset[str] = frozenset()
         self._known = False
         """True when the records are there."""
         self._producer: TransactionalProducer | None = None
@@ -88,13 +96,14 @@ class KafkaTarget:
 
     def open(self, part: Part) -> None:
         """Connects, and looks whether the part is there."""
+        self._read = frozenset(part.topics)
         # an id of its own, should that cluster be another Mainstem's, or ours
         flow = f"sink.{part.flow}.{part.epoch}"
         task = self._task = TaskWrite(
             flow=flow,
             task=part.task,
             batch_id=part.batch,
-            topic=self._topic,
+            topic=self._routes.topic,
             tokens_topic=COMMITS_TOPIC,
             previous_batch=None,
             recovering=part.recovering,
@@ -119,14 +128,20 @@ class KafkaTarget:
             for topic, partition, offset, id_, row, time in zip(
                 *(rows[name].to_pylist() for name in names), times, strict=True
             ):
-                out = self._outgoing(id_, row, time)
                 try:
-                    check_size(self._connection, self._topic, size_of(out.key, out.value))
-                except MainstemError as error:
-                    poison.append(Poison(topic, partition, offset, error.message))
+                    out = self._outgoing(id_, row, time)
+                    to = out.topic or self._routes.topic
+                    if self._options["servers"] is None and to in self._read:
+                        raise NoRouteError(f'the sink reads the topic "{to}" itself')
+                    check_size(self._connection, to, size_of(out.key, out.value))
+                except (MainstemError, NoRouteError) as error:
+                    cause = error.message if isinstance(error, MainstemError) else str(error)
+                    poison.append(Poison(topic, partition, offset, cause))
                     continue
                 if self._transaction is not None:
-                    self._transaction.send(self._topic, [out])
+                    if not self._routes.fixed and to not in self._made:
+                        self._make(to)
+                    self._transaction.send(to, [out])
         return poison
 
     def finish(self) -> Sequence[Poison]:
@@ -154,57 +169,48 @@ class KafkaTarget:
         admin = Admin(self._connection)
         try:
             if make:
-                compacted = {"cleanup.policy": "compact"} if self._shape.deletes else {}
-                partitions = int(self._options["partitions"])
                 admin.ensure_topic(tokens_topic(COMMITS_TOPIC, -1))
-                admin.ensure_topic(TopicSpec(self._topic, partitions, config=compacted))
-            limit = admin.record_limit(self._topic)
+                if self._routes.fixed:
+                    admin.ensure_topic(self._spec(self._routes.topic))
+            limit = admin.record_limit(self._routes.topic) if self._routes.fixed else None
         finally:
             admin.close()
         if limit is not None:
             options = {**self._connection.options, MAX_RECORD_BYTES: str(limit - _AROUND)}
             self._connection = replace(self._connection, options=options)
 
+    def _make(self, topic: str) -> None:
+        """Makes a topic that a row goes to, if it is missing."""
+        admin = Admin(self._connection)
+        try:
+            admin.ensure_topic(self._spec(topic))
+        finally:
+            admin.close()
+        self._made.add(topic)
+
+    def _spec(self, topic: str) -> TopicSpec:
+        compacted = {"cleanup.policy": "compact"} if self._shape.deletes else {}
+        return TopicSpec(topic, int(self._options["partitions"]), config=compacted)
+
     def _outgoing(self, id_: str | None, row: str | None, time: int | None) -> Outgoing:
-        key = None
-        if id_ is not None and self._shape.upserts:
-            key = id_ if self._shape.deletes else key_text(id_)
-        return Outgoing(
-            None if key is None else key.encode(),
-            None if row is None else row.encode(),
-            timestamp=None if time is None else max(0, time // _MICROSECONDS),
-        )
+        at = None if time is None else max(0, time // _MICROSECONDS)
+        return self._routes.record(key_of(self._shape, id_), id_, row, at)
 
 
 class _UnfinishedError(Exception):
     """A part that ends without `finish`."""
 
 
-def _topic(options: Mapping[str, Any], shape: Shape) -> str:
-    return str(options["topic"] or shape.name)
-
-
 def _connection(options: Mapping[str, Any]) -> Connection:
-    given = {
-        "security.protocol": options["security"],
-        "sasl.mechanisms": options["mechanism"].upper(),
-        "sasl.username": options["user"],
-        "sasl.password": options["password"],
-        "ssl.ca.location": options["ca"],
-    }
-    sasl = options["security"].startswith("sasl")
-    found = {
-        name: value
-        for name, value in given.items()
-        if value is not None and (sasl or not name.startswith("sasl."))
-    }
-    return Connection(options["servers"], found)
+    if options["servers"] is None:
+        return Connection.from_dict(options[OWN_LOG])
+    return connection_of(options)
 
 
 @contextmanager
 def _told(options: Mapping[str, Any]) -> Iterator[None]:
     """The log's errors as a target's."""
-    what = f"Kafka at {options['servers']}"
+    what = f"Kafka at {options['servers'] or 'home'}"
     try:
         yield
     except MainstemError as error:

@@ -43,11 +43,11 @@ _MOST_BYTES = 8 * 1024 * 1024
 _TRIES = 4
 _PAUSE = 0.5
 _LONGEST_ID = 512
-_META = "mainstem"
+META = "mainstem"
 _CONFLICT = 409
-_MISSING = 404
+MISSING = 404
 _AGAIN = (429, 503)
-_NOT_OURS = (403, _MISSING)
+_NOT_OURS = (403, MISSING)
 """The index may not be written to, or is gone: nothing is wrong with the documents."""
 _BAD_NAMES = set('\\/*?"<>| ,#:')
 
@@ -59,7 +59,7 @@ def form(options: Mapping[str, Any]) -> Form:
 
 def check(options: Mapping[str, Any], shape: Shape) -> None:
     """Whether OpenSearch answers, lets us in, and can have an index of that name."""
-    index, what = _index(options, shape), place_of(options["url"])
+    index, what = index_of(options, shape), place_of(options["url"])
     wrong = (
         index != index.lower() or index.startswith(("-", "_", "+", ".")) or _BAD_NAMES & {*index}
     )
@@ -70,11 +70,11 @@ def check(options: Mapping[str, Any], shape: Shape) -> None:
             "Give the option index: small letters, digits, - and _, beginning with a letter.",
         )
     check_reachable(options["url"], what)
-    requests = _requests(options)
+    requests = requests_to(options)
     try:
         requests.send("GET", options["url"])
-        response = requests.send("GET", _url(options, index, "_mapping"), missing=True)
-        if response.is_client_error and response.status_code != _MISSING:
+        response = requests.send("GET", url_of(options, index, "_mapping"), missing=True)
+        if response.is_client_error and response.status_code != MISSING:
             raise refused(what, said(response))
     finally:
         requests.close()
@@ -106,7 +106,7 @@ class OpenSearchTarget:
     ) -> None:
         self._options = options
         self._shape = shape
-        self._index = _index(options, shape)
+        self._index = index_of(options, shape)
         self._what = place_of(options["url"])
         self._most = int(options["batch_rows"])
         self._sleep = sleep
@@ -118,7 +118,7 @@ class OpenSearchTarget:
     def open(self, part: Part) -> None:
         """Connects; the first time after a start, makes the index or looks at what it is."""
         self._part = part
-        self._requests = _requests(self._options)
+        self._requests = requests_to(self._options)
         if part.recovering:
             self._prepare(part)
 
@@ -167,7 +167,7 @@ class OpenSearchTarget:
             again, cause = [], ""
             for item, result in zip(items, self._bulk(items), strict=True):
                 status = int(result["status"])
-                if status < 300 or status == _CONFLICT or (status == _MISSING and _deletes(result)):
+                if status < 300 or status == _CONFLICT or (status == MISSING and _deletes(result)):
                     continue
                 cause = _cause(result)
                 if status in _AGAIN or status >= 500:
@@ -188,7 +188,7 @@ class OpenSearchTarget:
         assert self._requests is not None
         response = self._requests.send(
             "POST",
-            _url(self._options, self._index, "_bulk"),
+            url_of(self._options, self._index, "_bulk"),
             content=b"".join(item.lines for item in items),
             headers={"Content-Type": "application/x-ndjson"},
         )
@@ -199,10 +199,10 @@ class OpenSearchTarget:
     def _prepare(self, part: Part) -> None:
         """Makes the index if it is missing, and notes in it which topics it is filled from."""
         assert self._requests is not None
-        url = _url(self._options, self._index, "_mapping")
+        url = url_of(self._options, self._index, "_mapping")
         response = self._requests.send("GET", url, missing=True)
-        if response.status_code == _MISSING:
-            made = self._requests.send("PUT", _url(self._options, self._index), json={})
+        if response.status_code == MISSING:
+            made = self._requests.send("PUT", url_of(self._options, self._index), json={})
             if not made.is_success and "resource_already_exists" not in made.text:
                 raise refused(self._what, said(made))
             response = self._requests.send("GET", url)
@@ -210,7 +210,7 @@ class OpenSearchTarget:
             raise refused(self._what, said(response))
         [mappings] = [found["mappings"] for found in response.json().values()][:1]
         meta = mappings.get("_meta", {})
-        noted = meta.get(_META, {}).get(part.sink, {})
+        noted = meta.get(META, {}).get(part.sink, {})
         for topic, id_ in part.topics.items():
             if noted.get(topic, id_) != id_:
                 raise refused(
@@ -219,21 +219,24 @@ class OpenSearchTarget:
                     "Delete the index, or give the sink another one.",
                 )
         if noted | dict(part.topics) != noted:
-            ours = {**meta.get(_META, {}), part.sink: {**noted, **part.topics}}
-            response = self._requests.send("PUT", url, json={"_meta": {**meta, _META: ours}})
+            ours = {**meta.get(META, {}), part.sink: {**noted, **part.topics}}
+            response = self._requests.send("PUT", url, json={"_meta": {**meta, META: ours}})
             if not response.is_success:
                 raise refused(self._what, said(response))
 
 
-def _index(options: Mapping[str, Any], shape: Shape) -> str:
+def index_of(options: Mapping[str, Any], shape: Shape) -> str:
+    """The index, or the name that stands for it."""
     return str(options["index"] or shape.name.lower())
 
 
-def _url(options: Mapping[str, Any], *parts: str) -> str:
+def url_of(options: Mapping[str, Any], *parts: str) -> str:
+    """The address of something there."""
     return "/".join([str(options["url"]).rstrip("/"), *(quote(part, safe="") for part in parts)])
 
 
-def _requests(options: Mapping[str, Any]) -> Requests:
+def requests_to(options: Mapping[str, Any]) -> Requests:
+    """A connection to the server; whoever asks for it closes it."""
     user, password = options["user"], options["password"]
     return Requests(
         place_of(options["url"]),

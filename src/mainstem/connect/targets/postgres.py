@@ -78,7 +78,7 @@ def form(options: Mapping[str, Any]) -> Form:
 
 def check(options: Mapping[str, Any], shape: Shape) -> None:
     """Whether the database can be reached, and its table can take the rows."""
-    with _told(options), _connect(options) as connection:
+    with told(options), connect(options) as connection:
         check_table(connection, relation_of(options["table"], shape), shape)
 
 
@@ -102,8 +102,8 @@ class PostgresTarget:
     def open(self, part: Part) -> None:
         """Connects; the first time after a start, makes what is missing."""
         self._part = part
-        with _told(self._options):
-            self._connection = connection = _connect(self._options)
+        with told(self._options):
+            self._connection = connection = connect(self._options)
             if part.recovering:
                 prepare(connection, self._relation, self._shape)
             names = ", ".join(quoted(column.name) for column in self._shape.columns)
@@ -115,18 +115,18 @@ class PostgresTarget:
     def write(self, rows: pa.Table) -> Sequence[Poison]:
         """Brings the rows that are new into the table."""
         assert self._connection is not None
-        with _told(self._options):
-            rows, told = self._new(rows)
+        with told(self._options):
+            rows, known = self._new(rows)
             new = self._by_halves(self._connection, rows)
         for one in new:
             self._guards[one.topic, one.partition].poison.append(one)
-        return [*told, *new]
+        return [*known, *new]
 
     def finish(self) -> Sequence[Poison]:
         """Moves the offsets, and commits."""
         assert self._connection is not None
         assert self._part is not None
-        with _told(self._options):
+        with told(self._options):
             for (topic, partition), guard in self._guards.items():
                 if guard.next == guard.floor:
                     continue
@@ -278,7 +278,8 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def _connect(options: Mapping[str, Any]) -> Connection:
+def connect(options: Mapping[str, Any]) -> Connection:
+    """A connection with the settings that values are written in."""
     more = {} if options["password"] is None else {"password": options["password"]}
     return psycopg.connect(
         options["url"],
@@ -292,7 +293,7 @@ def _connect(options: Mapping[str, Any]) -> Connection:
 
 
 @contextmanager
-def _told(options: Mapping[str, Any]) -> Iterator[None]:
+def told(options: Mapping[str, Any]) -> Iterator[None]:
     """PostgreSQL's errors as ours."""
     what = "PostgreSQL"
     try:

@@ -77,7 +77,7 @@ def check_table(connection: Connection, relation: Relation, shape: Shape) -> Non
             raise mismatch(what, f'the name "{name}" is over 63 bytes', "Choose a shorter name.")
     types = {c.name: postgres_type(c.type, c.name) for c in shape.columns}
     there = _columns(connection, relation)
-    needs_guard = not _exists(connection, relation.beside(GUARD))
+    needs_guard = not exists(connection, relation.beside(GUARD))
     if not there or needs_guard:
         _check_may_create(connection, relation, what)
     if not there:
@@ -113,16 +113,8 @@ def check_table(connection: Connection, relation: Relation, shape: Shape) -> Non
 
 def prepare(connection: Connection, relation: Relation, shape: Shape) -> None:
     """Make the table, its missing columns and what is kept beside it; commits."""
-    connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-    guard = relation.beside(GUARD)
-    if not _exists(connection, guard):
-        connection.execute(
-            f"CREATE TABLE {guard} (target text NOT NULL, sink text NOT NULL,"
-            " topic_id text NOT NULL, partition integer NOT NULL, topic text NOT NULL,"
-            " next_offset bigint NOT NULL DEFAULT 0, refused jsonb NOT NULL DEFAULT '[]',"
-            " updated_at timestamptz NOT NULL DEFAULT now(),"
-            " PRIMARY KEY (target, sink, topic_id, partition))"
-        )
+    lock(connection)
+    guard = make_guard(connection, relation)
     there = _columns(connection, relation)
     if not there:
         for statement in _create(relation, shape):
@@ -134,6 +126,25 @@ def prepare(connection: Connection, relation: Relation, shape: Shape) -> None:
             kind = postgres_type(column.type, column.name)
             connection.execute(f"ALTER TABLE {relation} ADD COLUMN {quoted(column.name)} {kind}")
     connection.commit()
+
+
+def lock(connection: Connection) -> None:
+    """Nobody else makes, drops or renames tables until the transaction ends."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+
+
+def make_guard(connection: Connection, relation: Relation) -> Relation:
+    """What is kept beside a table; made if it is missing."""
+    guard = relation.beside(GUARD)
+    if not exists(connection, guard):
+        connection.execute(
+            f"CREATE TABLE {guard} (target text NOT NULL, sink text NOT NULL,"
+            " topic_id text NOT NULL, partition integer NOT NULL, topic text NOT NULL,"
+            " next_offset bigint NOT NULL DEFAULT 0, refused jsonb NOT NULL DEFAULT '[]',"
+            " updated_at timestamptz NOT NULL DEFAULT now(),"
+            " PRIMARY KEY (target, sink, topic_id, partition))"
+        )
+    return guard
 
 
 def _create(relation: Relation, shape: Shape) -> list[str]:
@@ -167,7 +178,8 @@ def _columns(connection: Connection, relation: Relation) -> dict[str, _Column]:
     return {name: _Column(kind, required) for name, kind, required in rows}
 
 
-def _exists(connection: Connection, relation: Relation) -> bool:
+def exists(connection: Connection, relation: Relation) -> bool:
+    """True when there is such a table."""
     row = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [str(relation)]).fetchone()
     return bool(row and row[0])
 

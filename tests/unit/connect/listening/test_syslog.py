@@ -19,6 +19,7 @@ from mainstem.connect.secrets import Secrets
 from mainstem.connect.spec import Role
 from mainstem.definitions.model import Connection, Definition, Kind
 from mainstem.errors import MainstemError
+from mainstem.testing.ports import free_port
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import QUARANTINE_TOPIC, SourceLocation
 
@@ -46,12 +47,6 @@ class Sender:
     @property
     def messages(self):
         return [json.loads(r.value)["message"] for topic, r in self.records if topic == "s_events"]
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def task(**written):
@@ -152,7 +147,7 @@ def test_a_sender_waits_when_there_is_no_room():
     line = MESSAGE + b"x" * 1000 + b"\n"
     sent = 0
     with running, running.connect() as client:
-        client.settimeout(2)
+        client.settimeout(0.5)
         try:
             while sent < 500_000:  # 500 MB would not fit
                 sent += client.send(line * 1000) // len(line)
