@@ -32,7 +32,7 @@ test: $(STAMP)
 	$(MAKE) -j 2 lint classes
 	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(TESTS)
 
-## longer, and other random choices each time: exactly once under 30 deaths of the engine, 220 made-up
+## longer, and other random choices each time: exactly once under 30 deaths of the engine and of what it is connected to, 220 made-up
 ## queries, Nexmark and cases in other pieces; MAINSTEM_SEED=n repeats a run
 soak: export MAINSTEM_SEED ?= $(shell date +%s)
 soak: $(STAMP)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from starlette.testclient import TestClient
 from tests.unit.connect.test_keeper import NAME, ORDERS, Bench
-from tests.unit.gateway.test_app import Stub
+from tests.unit.gateway.world import Stub
 
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.connect.brought import definitions_of
