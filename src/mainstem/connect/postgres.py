@@ -213,8 +213,8 @@ def _about_large_values(
         return None
     columns = ", ".join(large[:_MOST_NAMED])
     return (
-        f"values over 2 kB in {table} ({columns}) that an update leaves alone are looked up, at times"
-        f" a moment too early; exact with ALTER TABLE {table} REPLICA IDENTITY FULL"
+        f"values over 2 kB in {table} ({columns}) that an update leaves alone are looked up, which"
+        f" may be a moment too early; exact with ALTER TABLE {table} REPLICA IDENTITY FULL"
     )
 
 
