@@ -25,6 +25,8 @@ example: $(STAMP)
 	$(BIN)/python examples/run.py $(NAME)
 
 ## all checks and tests
+# compiled modules are kept: each of the many processes that tests start would compile them again
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(STAMP)
 	scripts/system-packages
 	$(MAKE) -j 2 lint classes
@@ -36,7 +38,7 @@ soak: export MAINSTEM_SEED ?= $(shell date +%s)
 soak: $(STAMP)
 	MAINSTEM_KILLS=30 $(BIN)/python -m pytest tests/faults -s
 	MAINSTEM_QUERIES=220 $(BIN)/python -m pytest tests/system/properties -s
-	$(BIN)/python -m pytest tests/cases tests/system/nexmark
+	$(BIN)/python -m pytest tests/cases tests/system/nexmark tests/soak
 
 ## style and types
 lint: $(STAMP)

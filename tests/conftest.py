@@ -1,6 +1,8 @@
 """Tests share the servers of `mainstem.testing.fixtures`; unit tests never start them."""
 
+import gc
 import signal
+from collections.abc import Generator
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -53,6 +55,17 @@ def _turn(scope: str) -> int:
 def _turn_in_the_first(scope: str) -> int:
     """It would have to start Spark for what is left when all others have had their turn."""
     return 0 if scope in _PATIENT else 1 if scope.startswith("tests/unit/") else 2
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is made here, modules and thousands of tests, stays: nobody need look through it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl

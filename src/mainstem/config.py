@@ -83,6 +83,20 @@ class SparkSettings(Section):
     options: dict[str, str] = Field(
         default_factory=dict, description="More Spark settings, by their own names."
     )
+    source_folders: tuple[str, ...] = Field(
+        ("data",),
+        description="Folders that sources of the connector `files` may read, with all in them;"
+        " relative to the project.",
+    )
+    source_formats: tuple[str, ...] = Field(
+        ("rate", "rate-micro-batch"),
+        description="Formats of Spark that sources of the connector `spark` may name.",
+    )
+    jdbc_drivers: tuple[str, ...] = Field(
+        (),
+        description="Jar files with JDBC drivers for the connector `jdbc-poll`; those for"
+        " PostgreSQL and MariaDB are there.",
+    )
 
 
 class GatewaySettings(Section):

@@ -120,6 +120,11 @@ def rules_of(definition: Definition) -> dict[str, list[str]]:
     return {r.name.lower(): [r.condition.canonical, r.action] for r in definition.rules}
 
 
+def conditions_of(definition: Definition) -> list[str]:
+    """What the rules ask for, whatever they are called and whatever a violation means."""
+    return sorted(rule.condition.canonical for rule in definition.rules)
+
+
 def _rule_parts(definition: Definition) -> dict[str, Any]:
     return {"rules": rules_of(definition)} if definition.rules else {}
 

@@ -61,6 +61,7 @@ def _stream(source: Definition, captured: Captured) -> Definition:
         text=source.text,
         columns=captured.columns,
         key=captured.key,
+        format=how.format,
         event_time=how.event_time,
         watermark=how.watermark,
         partitions=how.partitions,

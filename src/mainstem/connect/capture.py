@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mainstem.definitions.model import Format
 from mainstem.vocabulary import Column
 
 
@@ -18,6 +19,7 @@ class Events:
     watermark: str | None = None
     partitions: int | None = None
     retention: str | None = None
+    format: Format = Format.JSON
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from mainstem.catalog.connectors import Expansion
 from mainstem.connect.brought import definitions_of
 from mainstem.connect.capture import Capture, Captured
 from mainstem.connect.catalogue import spec_of
+from mainstem.connect.on_spark import runs_on_spark
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.source_transforms import place_of, told_columns
 from mainstem.connect.spec import ConnectorSpec, Role
@@ -32,6 +33,9 @@ Called while a plan is made, in the gateway, from any thread. Options are those 
 description, with secrets filled in.
 """
 
+AskEngine = Callable[[Definition], tuple[Captured, ...]]
+"""Looks into the system of a source as `Capture.look` does; the options are as written."""
+
 
 class PlannedConnectors:
     """The `Connectors` of catalog/connectors.py."""
@@ -42,14 +46,17 @@ class PlannedConnectors:
         capture_of: Callable[[str], Capture],
         check: Check,
         runs: Callable[[str], bool] = lambda _: False,
+        ask_engine: AskEngine | None = None,
     ) -> None:
         """`capture_of` gives what looks into the systems of a source connector; `runs` says whether
-        a source of that name is looked after, be it that it is wanted or not gone yet.
+        a source of that name is looked after, be it that it is wanted or not gone yet. `ask_engine`
+        looks into those of sources that run there; None: there is no engine.
         """
         self._secrets = secrets
         self._capture_of = capture_of
         self._check = check
         self._runs = runs
+        self._ask_engine = ask_engine
 
     def validate(self, definition: Definition) -> None:
         """Refuse a connector that does not exist, and options that it does not take."""
@@ -109,11 +116,8 @@ class PlannedConnectors:
     def _expand(
         self, source: Definition, before: Definition | None, known: Sequence[Definition]
     ) -> Expansion:
-        connection = _connection(source)
-        options = _spec(source).resolve(dict(connection.options), self._secrets)
         try:
-            asked = {**options, **told_columns(source)}
-            tables = self._capture_of(connection.connector).look(source.name, asked)
+            tables = self._look(source)
         except MainstemError as error:
             if error.code != UNREACHABLE or not known:
                 raise
@@ -126,6 +130,16 @@ class PlannedConnectors:
             notes += tuple(captured.note for captured in tables if captured.note)
         tables = tuple(_with_columns_known(captured, known) for captured in tables)
         return Expansion(definitions_of(source, tables), notes)
+
+    def _look(self, source: Definition) -> tuple[Captured, ...]:
+        """What the system behind a source has; whoever connects to it fills in the secrets."""
+        connection = _connection(source)
+        if runs_on_spark(connection.connector):
+            assert self._ask_engine is not None, "there is no engine"
+            return self._ask_engine(source)
+        options = _spec(source).resolve(dict(connection.options), self._secrets)
+        asked = {**options, **told_columns(source)}
+        return self._capture_of(connection.connector).look(source.name, asked)
 
     def _placed(self, error: MainstemError, definition: Definition) -> MainstemError:
         """The error without secrets, at the option that it is about or at the statement."""

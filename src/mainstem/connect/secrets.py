@@ -49,7 +49,7 @@ def reference_problem(text: str) -> str | None:
 
 def password_in(url: str) -> bool:
     """True when a URL or a list of settings says a password in plain text."""
-    bare = _REFERENCE.sub("", url)
+    bare = _REFERENCE.sub("", url).removeprefix("jdbc:")
     if _SECRET_WORD.search(bare):
         return True
     user = _USER_PART.match(bare)
@@ -63,7 +63,7 @@ class Secrets:
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         """`folder` is the project's, which paths are relative to and may not leave."""
-        self._folder = folder.resolve()
+        self.folder = folder.resolve()
         self._environment = environment
         self._seen: set[str] = set()
 
@@ -96,8 +96,8 @@ class Secrets:
         return value
 
     def _file(self, name: str) -> str:
-        path = (self._folder / name).resolve()
-        if not any(path.is_relative_to(home) for home in (self._folder, _MOUNTED)):
+        path = (self.folder / name).resolve()
+        if not any(path.is_relative_to(home) for home in (self.folder, _MOUNTED)):
             problem = f"the file is neither inside of the project nor below {_MOUNTED}"
             raise _missing("file", name, problem)
         try:

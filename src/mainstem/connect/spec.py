@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
+from pathlib import PurePosixPath
 from typing import Any
 
 from mainstem.connect.secrets import Secrets, has_reference, password_in, reference_problem
 from mainstem.definitions.options import milliseconds
 from mainstem.errors import MainstemError, did_you_mean
+
+_SECRET = re.compile("password|secret|token|credential|api_?key", re.IGNORECASE)
+"""In the name of an option that nobody has described: its value is not for others to see."""
 
 
 class Role(StrEnum):
@@ -34,6 +38,8 @@ class FieldKind(StrEnum):
     """Becomes milliseconds."""
     URL = "URL"
     """Without a password, but for a reference to one."""
+    FILE = "file of the project"
+    """Becomes its whole path where it is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,8 @@ class Field:
         match self.kind:
             case FieldKind.TEXT | FieldKind.URL:
                 value: Any = self._chosen(text)
+            case FieldKind.FILE:
+                value = _inside(text)
             case FieldKind.NAMES:
                 value = tuple(part.strip() for part in text.split(","))
                 if not all(value):
@@ -111,6 +119,9 @@ class ConnectorSpec:
     doc: str
     """A sentence for lists; more may follow behind an empty line."""
     fields: tuple[Field, ...]
+    passed_on: str | None = None
+    """What options begin with that go to the system outside as they are. The values have them
+    under this name, without it."""
 
     @property
     def paragraphs(self) -> list[str]:
@@ -124,7 +135,8 @@ class ConnectorSpec:
         head = "SOURCE shop" if self.role is Role.SOURCE else "SINK orders_out FROM orders"
         written = [("connector", self.name)]
         written += [(field.name, field.example) for field in self.fields if field.required]
-        options = ",\n".join(f"  {name} = '{value}'" for name, value in written)
+        names = {name: f'"{name}"' if "." in name else name for name, _ in written}
+        options = ",\n".join(f"  {names[name]} = '{value}'" for name, value in written)
         return f"CREATE {head} WITH (\n{options}\n);"
 
     def field(self, name: str) -> Field | None:
@@ -144,7 +156,7 @@ class ConnectorSpec:
             text = written.get(field.name, field.default)
             referring = text is not None and has_reference(text)
             values[field.name] = text if referring else self._read(field, text)
-        return values
+        return values | self._passed_on(written)
 
     def resolve(self, written: Mapping[str, str], secrets: Secrets) -> dict[str, Any]:
         """The value of every option, secrets filled in: for whoever connects, and nobody else."""
@@ -153,7 +165,11 @@ class ConnectorSpec:
         for field in self.fields:
             text = written.get(field.name, field.default)
             values[field.name] = self._resolved(field, text, secrets)
-        return values
+        passed = self._passed_on(written)
+        return values | {
+            name: {key: secrets.resolve(text) for key, text in given.items()}
+            for name, given in passed.items()
+        }
 
     def moved(self, before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
         """The first option by which records are or go elsewhere; None: they do not."""
@@ -163,9 +179,18 @@ class ConnectorSpec:
                 return field.name
         return None
 
+    def _passed_on(self, written: Mapping[str, str]) -> dict[str, dict[str, str]]:
+        if self.passed_on is None:
+            return {}
+        start = self.passed_on
+        given = {n.removeprefix(start): t for n, t in written.items() if n.startswith(start)}
+        return {start: given}
+
     def _resolved(self, field: Field, text: str | None, secrets: Secrets) -> Any:
         if text is None or not has_reference(text):
-            return self._read(field, text)
+            value = self._read(field, text)
+            is_file = field.kind is FieldKind.FILE and value is not None
+            return secrets.folder / value if is_file else value
         try:
             value = secrets.resolve(text)
         except MainstemError as error:
@@ -196,14 +221,16 @@ class ConnectorSpec:
                     advice="Correct the reference.",
                 )
             field = self.field(name)
-            plain = field is not None and field.secret and not has_reference(text)
+            secret = field.secret if field is not None else _SECRET.search(name) is not None
+            plain = secret and not has_reference(text)
             if plain or password_in(text):
                 raise MainstemError("SECRET_IN_PLAIN", option=name, variable=name.upper())
 
     def _check_names(self, written: Mapping[str, str]) -> None:
         known = [field.name for field in self.fields]
         for name in written:
-            if name not in known:
+            passed = self.passed_on is not None and name.startswith(self.passed_on)
+            if name not in known and not passed:
                 raise MainstemError(
                     "UNKNOWN_OPTION",
                     option=name,
@@ -219,6 +246,14 @@ class ConnectorSpec:
                     what=f"the {self.role} connector {self.name}",
                     example=f"{field.name} = '{field.example}'",
                 )
+
+
+def _inside(text: str) -> str:
+    """A path that does not lead out of the project."""
+    path = PurePosixPath(text)
+    if has_reference(text) or path.is_absolute() or ".." in path.parts or not path.name:
+        raise ValueError("it is not the path of a file inside of the project")
+    return str(path)
 
 
 def _invalid(field: Field, text: str, problem: str) -> MainstemError:

@@ -11,7 +11,7 @@ from mainstem.definitions.event_time import TIME_TYPES, read_event_time
 from mainstem.definitions.flow import check_query, table_key
 from mainstem.definitions.formats import check_format
 from mainstem.definitions.keywords import words
-from mainstem.definitions.lexer import Source
+from mainstem.definitions.lexer import Source, Token
 from mainstem.definitions.model import Create, Definition, Format, Kind, Rule
 from mainstem.definitions.names import check_column_name, check_object_name
 from mainstem.definitions.options import Option, read_options, settings
@@ -20,7 +20,7 @@ from mainstem.definitions.query import read_query
 from mainstem.definitions.rules import at_rule, read_column_rule, read_rule
 from mainstem.definitions.table_conditions import check_table_rules
 from mainstem.definitions.types import read_type
-from mainstem.errors import MainstemError, did_you_mean
+from mainstem.errors import did_you_mean
 from mainstem.vocabulary import Column
 
 _OTHER_OBJECTS = words(
@@ -33,6 +33,8 @@ class _Body:
     """What stands in brackets behind the name; a key column comes with its place."""
 
     columns: list[Column] = field(default_factory=list)
+    untyped: list[Token] = field(default_factory=list)
+    """Columns with rules only, as those of a query have."""
     key: list[tuple[str, int]] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     pii: list[str] = field(default_factory=list)
@@ -61,6 +63,9 @@ def read_create(cursor: Cursor) -> Create:
     derived = cursor.accept("AS")
     if not derived:
         cursor.finish()
+        if body.untyped:
+            token = body.untyped[0]
+            raise source.syntax(f'the type of "{token.name}" is missing', token.start)
         if not body.columns and not _follows(kind, options):
             raise cursor.unexpected("columns in brackets or AS SELECT")
     elif pattern is not None:
@@ -70,15 +75,6 @@ def read_create(cursor: Cursor) -> Create:
             what="FROM TOPICS",
             where="AS SELECT",
             advice="Declare the wildcard stream with its columns; make another AS SELECT of it.",
-        )
-    elif body.rules and kind is Kind.TABLE:
-        raise MainstemError(
-            "NOT_SUPPORTED",
-            location=body.rules[0].location,
-            what="a rule",
-            where="a table AS SELECT",
-            advice="Its rows change: put the rule on a stream that it is made of, or leave rows "
-            "out with WHERE or HAVING.",
         )
     elif body.columns:
         raise source.error(
@@ -161,7 +157,10 @@ def _read_pattern(cursor: Cursor, kind: Kind) -> TopicPattern:
 
 
 def _read_body(cursor: Cursor, body: _Body, name: str, kind: Kind) -> None:
-    """`(column type [rule ...] [PII] [PRIMARY KEY], ..., [rule], [PRIMARY KEY (column, ...)])`."""
+    """`(column type [rule ...] [PII] [PRIMARY KEY], ..., [rule], [PRIMARY KEY (column, ...)])`.
+
+    Before AS SELECT, a column has rules only.
+    """
     source = cursor.source
     cursor.expect("(")
     while True:
@@ -189,6 +188,11 @@ def _read_column(cursor: Cursor, body: _Body, name: str, kind: Kind) -> None:
     token = cursor.take_name("a column")
     column = token.name
     check_column_name(source, column, token.start)
+    if read_column_rule(cursor, body.rules, token):
+        body.untyped.append(token)
+        while read_column_rule(cursor, body.rules, token):
+            pass
+        return
     if any(column.lower() == known.name.lower() for known in body.columns):
         raise source.error("DUPLICATE_COLUMN", token.start, column=column, name=name)
     body.columns.append(Column(column, read_type(cursor, column)))

@@ -77,12 +77,13 @@ class Option:
 
 
 def read_options(cursor: Cursor) -> dict[str, Option]:
-    """`(name = 'value', ...)` at the cursor, names in lower case."""
+    """`(name = 'value', ...)` at the cursor, names in lower case; one with a dot is in quotes."""
     options: dict[str, Option] = {}
     cursor.expect("(")
     while True:
-        token = cursor.take_name("an option")
-        name = token.name.lower()
+        quoted = cursor.current.kind is T.STRING
+        token = cursor.take() if quoted else cursor.take_name("an option")
+        name = (token.value if quoted else token.name).lower()
         if name in options:
             raise cursor.source.syntax(f'option "{name}" stands twice', token.start)
         cursor.expect("=")

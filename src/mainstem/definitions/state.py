@@ -33,6 +33,18 @@ def output_mode(definition: Definition) -> OutputMode:
     return "update" if changing else "append"
 
 
+def takes_back(definition: Definition, inputs: Sequence[Definition]) -> bool:
+    """True when a table's row goes as soon as what is true now for its key does not count.
+
+    So it is with rows of an aggregate that changes, and with rows made of tables. Where each event
+    gives a row of its own, one that does not count leaves the row that came before it.
+    """
+    if definition.kind is not Kind.TABLE:
+        return False
+    made_of_tables = all(source.kind is Kind.TABLE for source in inputs)
+    return made_of_tables or output_mode(definition) == "update"
+
+
 def streams_in_order(definition: Definition, inputs: Sequence[Definition]) -> list[str]:
     """The streams that a flow reads, as often as its query names them.
 

@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -16,6 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mainstem.config import SparkSettings
+from mainstem.connect.capture import Captured
+from mainstem.connect.spec import ConnectorSpec
 from mainstem.definitions.affected import affected
 from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.flow import flow_kind
@@ -40,6 +43,8 @@ from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.rules import check_rows, check_rules
+from mainstem.engine.sources.formats import described
+from mainstem.engine.sources.looks import Looking, look_at
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
 from mainstem.engine.target import explained_target
@@ -51,10 +56,12 @@ from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.late import Ledger
-from mainstem.vocabulary import Column
+from mainstem.vocabulary import Column, SystemClock
 
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
+_CAPTURED: TypeAdapter[tuple[Captured, ...]] = TypeAdapter(tuple[Captured, ...])
+_SPECS: TypeAdapter[dict[str, ConnectorSpec]] = TypeAdapter(dict[str, ConnectorSpec])
 _ROWS_PER_CHUNK = 1000
 _RELATION = re.compile(r"StreamingRelationV2 .*")
 _EXACTLY_ONCE = "exactly once: records and commit token are written in one transaction per task"
@@ -62,7 +69,7 @@ _WHOLE_BATCH = "exactly once: records and commit token are written in one transa
 _NOT_REAL_TIME = "it reads tables"
 _AS_THEY_ARE = "each record meets the tables as they are when it is processed"
 _EACH_CHANGE = "each change of a row is written, as the row was before and is after it"
-_CAPTURED = "the changes are taken in the order of the source; of a key the last one counts"
+_CAPTURED_CHANGES = "the changes are taken in the order of the source; of a key the last one counts"
 _DIFFERENCES = "the differences are written"
 
 
@@ -77,6 +84,7 @@ class Answers:
         admin: Admin,
         ledger: Ledger,
         formats: Formats,
+        project: Path,
         is_live: Callable[[str], bool] = lambda flow: True,
     ) -> None:
         self._spark = spark
@@ -85,6 +93,7 @@ class Answers:
         self._admin = admin
         self._ledger = ledger
         self._formats = formats
+        self._project = project
         self._is_live = is_live
         """Tells whether a flow is the one that writes its table; without a catalog, each is."""
 
@@ -113,6 +122,12 @@ class Answers:
                 yield from tried(*parts, payload)
             case "transform":
                 yield tried_transforms(self._spark, payload)
+            case "look":
+                looking = Looking(self._spark, self._settings, self._project)
+                source = _DEFINITION.validate_python(payload["definition"])
+                yield {"brings": _CAPTURED.dump_python(look_at(source, looking), mode="json")}
+            case "connectors":
+                yield {"described": _SPECS.dump_python(described(self._project), mode="json")}
             case "refit":
                 yield refit(self._spark, self._formats, payload)
             case _:
@@ -191,7 +206,7 @@ class Answers:
             return explained(definition, definition.made_by)
         kind = flow_kind(inputs)
         if definition.source is not None:
-            reasons = [_WHOLE_BATCH, _CAPTURED]
+            reasons = [_WHOLE_BATCH, _CAPTURED_CHANGES]
         elif kind is not FlowKind.STREAM:
             how = _AS_THEY_ARE
             if kind is FlowKind.TABLE and definition.kind is Kind.STREAM:
@@ -252,7 +267,8 @@ class Answers:
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         session = flow_session(self._spark, self._settings.shuffle_partitions)
         parts = (session, self._connection, self._admin, self._ledger, self._formats)
-        return apply_late(*parts, payload["flow"], definition, inputs, self._is_live)
+        flow, now = payload["flow"], SystemClock().now()
+        return apply_late(*parts, flow, definition, inputs, self._is_live, now)
 
     def _history(self, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
         query = _QUERY.validate_python(payload["query"])

@@ -7,13 +7,14 @@
 2. Read which windows wait in the ledger, and compute their groups from the input's log. A window
    is there because it was closed before the record came: the flow has let go of it, and writes no
    row of it any more. Crash: nothing was written.
-3. Write the rows, and the mark in the ledger, in one transaction. Crash before the commit: nothing
-   is visible, and the windows still wait. Crash behind it: all is done, and asking again finds
-   nothing that waits.
+3. Write the rows, and the mark in the ledger, in one transaction; so are rows that break rules of
+   the table put into the quarantine, and counted. Crash before the commit: nothing is visible, and
+   the windows still wait. Crash behind it: all is done, and asking again finds nothing that waits.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -30,13 +31,24 @@ from mainstem.definitions.stream_filters import check_filters
 from mainstem.engine.compile import compile_range
 from mainstem.engine.encode import encode
 from mainstem.engine.formats import Formats
+from mainstem.engine.judged import Judge
 from mainstem.engine.times import MAX_AHEAD
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.late import LateRecords, Ledger, Window, applied_entry
 from mainstem.log.producer import Outgoing, TransactionalProducer
-from mainstem.vocabulary import LATE_TOPIC, Offsets, group_of
+from mainstem.log.rule_counts import RuleCounts, counted, read_rule_counts, writer_of
+from mainstem.vocabulary import (
+    LATE_TOPIC,
+    QUARANTINE_COUNTS_TOPIC,
+    QUARANTINE_TOPIC,
+    Offsets,
+    group_of,
+)
+
+_COUNTING = "late"
+"""Under this name corrections count for their flow."""
 
 _SHAPE = (
     "It is for tables that group one stream by one window over its event time, with a watermark, "
@@ -59,10 +71,12 @@ def apply_late(
     definition: Definition,
     inputs: list[Definition],
     is_live: Callable[[str], bool],
+    now: float,
 ) -> dict[str, Any]:
     """Corrects a table; says how many records, windows and rows that were.
 
-    `is_live` tells whether a flow is the one that writes its table now.
+    `is_live` tells whether a flow is the one that writes its table now. A window's row that breaks
+    a rule is deleted; one that says `fail` refuses it all, with RULE_STOPS_ROW.
     """
     queries = _queries(definition, inputs)
     producer = TransactionalProducer(connection, corrections_of(definition.name))
@@ -74,11 +88,19 @@ def apply_late(
         if not waiting.entries:
             return {"records": 0, "windows": 0, "rows": 0}
         read = (connection, admin, formats)
-        rows = _corrected(session, *read, queries, definition, inputs[0], waiting)
+        found = _corrected(session, *read, queries, definition, inputs[0], waiting)
+        judge = Judge(definition, flow, now, takes_back=True) if definition.rules else None
+        rows, kept, broken = _judged(found, judge)
         up_to = waiting.entries[-1][0] + 1
+        writer = writer_of(definition.name, flow, _COUNTING)
+        counts = read_rule_counts(connection, admin, writer) if broken else RuleCounts()
         with producer.transaction() as transaction:
             transaction.send(definition.topic, rows)
             transaction.send(LATE_TOPIC, [applied_entry(flow, up_to)])
+            transaction.send(QUARANTINE_TOPIC, kept)
+            if broken:
+                after = counts.and_more(broken, {})
+                transaction.send(QUARANTINE_COUNTS_TOPIC, [counted(writer, after)])
     finally:
         producer.close()
     return {
@@ -108,7 +130,7 @@ def _corrected(
     definition: Definition,
     source: Definition,
     waiting: LateRecords,
-) -> list[Outgoing]:
+) -> pa.Table:
     """The records that make the windows right: rows, and deletes of those that do not count."""
     windows = sorted(waiting.windows)
     first, last = windows[0][0], max(end for _, end in windows)
@@ -116,8 +138,23 @@ def _corrected(
     rows = compile_range(
         session, queries.groups, source, connection, formats, between, (first, last)
     )
-    found = encode(_only(rows, session, windows), definition, formats).toLocalIterator()
-    return [Outgoing(_bytes(row.key), _bytes(row.value)) for row in found]
+    return encode(_only(rows, session, windows), definition, formats).toArrow()
+
+
+def _judged(
+    found: pa.Table, judge: Judge | None
+) -> tuple[list[Outgoing], list[Outgoing], Counter[str]]:
+    """What is written to the table and to the quarantine, and how often each rule was broken."""
+    rows: list[Outgoing] = []
+    kept: list[Outgoing] = []
+    broken: Counter[str] = Counter()
+    for batch in found.to_batches():
+        keys, values = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+        if judge is not None:
+            (_, keys, values, *_), aside = judge.sorted(batch, broken)
+            kept += aside
+        rows += map(Outgoing, keys, values)
+    return rows, kept, broken
 
 
 def _only(rows: DataFrame, session: SparkSession, windows: list[Window]) -> DataFrame:
@@ -153,7 +190,3 @@ def _range(
                     "LATE_LOG_INCOMPLETE", topic=topic, partition=partition, window=first
                 )
     return start, admin.all_end_offsets(start)
-
-
-def _bytes(data: bytearray | None) -> bytes | None:
-    return None if data is None else bytes(data)

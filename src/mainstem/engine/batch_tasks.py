@@ -20,6 +20,7 @@ from mainstem.engine.judged import Judge
 from mainstem.engine.keyed_task import KeyedTask, KeyedWork
 from mainstem.engine.plain_task import PlainTask
 from mainstem.engine.small_batch import Written
+from mainstem.engine.sources.records import SourceTask, SourceWork
 from mainstem.engine.spark_errors import task_failure
 from mainstem.engine.target_task import TargetTask, TargetWork
 from mainstem.errors import MainstemError
@@ -56,7 +57,7 @@ def task_function(
     connection: Mapping[str, Any],
     tasks: BatchTasks,
     names: Sequence[str] | None,
-    work: KeyedWork | HandlerWork | TargetWork | None,
+    work: KeyedWork | HandlerWork | TargetWork | SourceWork | None,
     judge: Judge | None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What each task runs; holds plain values only, so that it travels to the workers."""
@@ -67,9 +68,9 @@ def task_function(
         number = context.partitionId() if context is not None else 0
         name = names[number] if names is not None else f"state-{number}"
         task = tasks.named(name)
-        made: KeyedTask | HandlerTask | TargetTask | PlainTask
+        made: KeyedTask | HandlerTask | TargetTask | SourceTask | PlainTask
         made = PlainTask(judge) if work is None else work.task(task, number)
-        say = made.note if isinstance(made, PlainTask) else lambda: None
+        say = made.note if isinstance(made, PlainTask | TargetTask) else lambda: None
         try:
             result = write_task(connection, task, made.rows(batches), say)
             note = made.done(result)

@@ -52,12 +52,12 @@ def encode(rows: DataFrame, definition: Definition, formats: Formats) -> DataFra
     """
     shown = [c for c in rows.columns if not c.startswith(HIDDEN_PREFIX)]
     value = _value(F.struct(*(F.col(_quoted(c)) for c in shown)), definition, formats)
+    found = {"value": value.cast("binary"), **verdict(definition)}
     for name in rows.columns:
         if name.startswith(HIDDEN_PREFIX):  # a filter: what does not pass it is deleted
-            value = F.when(F.col(name), value)
+            found = {column: F.when(F.col(name), made) for column, made in found.items()}
     key = key_of(definition, formats).cast("binary")
-    pair = (key.alias("key"), value.cast("binary").alias("value"))
-    return rows.select(*pair, *verdict(definition))
+    return rows.select(key.alias("key"), *(made.alias(name) for name, made in found.items()))
 
 
 def _value(row: SparkColumn, definition: Definition, formats: Formats) -> SparkColumn:

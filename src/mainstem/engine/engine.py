@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from mainstem.config import Settings
+from mainstem.config import PROJECT_FILE, Settings
 from mainstem.engine.answers import Answers
 from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.flow import FlowServices
@@ -57,6 +57,16 @@ class EngineSetup:
         """Where flows keep their checkpoints."""
         return self.settings.spark.checkpoints or str(self.state_folder / "checkpoints")
 
+    @property
+    def drivers(self) -> tuple[Path, ...]:
+        """Jars with JDBC drivers; CONFIG_INVALID when one is not there."""
+        jars = tuple(self.project / jar for jar in self.settings.spark.jdbc_drivers)
+        for jar in jars:
+            if not jar.is_file():
+                problem = f"spark.jdbc_drivers: there is no file {jar}"
+                raise MainstemError("CONFIG_INVALID", file=PROJECT_FILE, problem=problem)
+        return jars
+
 
 def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
     """Runs the engine until `stop` is set. Waits for a broker that is not there yet."""
@@ -68,7 +78,7 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
         )
         spark = open_session(
             setup.settings.spark,
-            jars=setup.jars,
+            jars=(*setup.jars, *setup.drivers),
             scratch=setup.state_folder,
             log_configuration=configuration,
             class_archive=setup.class_archive,
@@ -120,7 +130,16 @@ def run_engine(setup: EngineSetup, stop: threading.Event) -> None:
 
         responder = Responder(
             setup.connection,
-            Answers(spark, setup.connection, setup.settings.spark, admin, ledger, formats, is_live),
+            Answers(
+                spark,
+                setup.connection,
+                setup.settings.spark,
+                admin,
+                ledger,
+                formats,
+                setup.project,
+                is_live,
+            ),
         )
         answering = threading.Thread(
             target=responder.run, args=(stop,), name="answers", daemon=True

@@ -34,6 +34,7 @@ from mainstem.engine.progress import Progress, ProgressListener, range_of
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.realtime import CHECKPOINT_EVERY, obstacles
 from mainstem.engine.set_aside import set_aside
+from mainstem.engine.sources.source import SourceCalls, without_secrets
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.status import FlowState, FlowStatus, iso
 from mainstem.engine.streamed import patient
@@ -93,7 +94,7 @@ class Flow:
         self._streamed = [i for i in inputs if whole or i.kind is Kind.STREAM]
         self._set_aside = 0
         self._retrying = False
-        """True while the target of a sink fails."""
+        """True while the target of a sink fails, or what a source asks."""
         self._times = StreamTimes()
         self._taking_over: TakeOver | None = None
         self.handing_over: dict[str, Any] | None = None
@@ -195,6 +196,9 @@ class Flow:
         self.status.quarantined = decoded + self._set_aside + aside
         late = self._services.ledger.of(self.entry.flow_id)
         self.status.late_waiting, self.status.late_sample = len(late.entries), late.sample
+        if self.entry.definition.captures is not None:
+            self._measure_source()
+            return
         if self.entry.definition.lane is Lane.REAL_TIME:
             return  # between its checkpoints Spark does not tell where such a flow is
         if self.entry.definition.kind is Kind.STREAM and not self.status.began:
@@ -226,6 +230,12 @@ class Flow:
             self.status.lag_seconds = 0.0
         elif self._newest is not None:
             self.status.lag_seconds = round(self._services.clock.now() - self._newest, 3)
+
+    def _measure_source(self) -> None:
+        """What a source tells of itself; its position is in no topic of ours."""
+        calls = None if self._writer is None else self._writer.calling
+        if isinstance(calls, SourceCalls):
+            self.status.source = dict(calls.tell())
 
     def _let_time_go_on(self, read: set[str]) -> None:
         now = self._services.clock.now()
@@ -389,11 +399,15 @@ class Flow:
 
     def _failed(self, error: BaseException) -> None:
         problem = flow_error(error, self.entry.name)
+        if self.entry.definition.captures is not None:
+            problem = without_secrets(problem, self.entry.definition, self._services.project)
         now = self._services.clock.now()
         if problem.code == AWAITED:
             self._await(problem, now)
             return
-        self._retrying = self.entry.definition.target is not None and problem.code in RETRIED
+        definition = self.entry.definition
+        sink_waits = definition.target is not None and problem.code in RETRIED
+        self._retrying = sink_waits or definition.captures is not None
         self._retry_at = now + max(self._pause, float(problem.params.get("retry_after", 0)))
         self.status.state = FlowState.RETRYING if self._retrying else FlowState.FAILED
         self.status.error = problem.problem()
@@ -422,6 +436,11 @@ class Flow:
         status.batch_id = progress.batch_id
         rested = 0.0 if self._writer is None else self._writer.rested
         status.batch_seconds = round(max(0.0, progress.seconds - rested), 3)
+        if self.entry.definition.captures is not None:
+            # where it is in another system is no position in our log
+            told = [source for source in progress.sources if source.latest]
+            status.lag_records = sum(source.behind for source in told) if told else None
+            return
         status.input_rate = progress.input_rate
         status.process_rate = round(progress.input_rows / max(status.batch_seconds, 0.001), 1)
         status.watermark = progress.watermark

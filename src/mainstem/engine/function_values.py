@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from mainstem.definitions.model import FunctionDefinition
-from mainstem.engine.arrow_types import arrow_type
+from mainstem.schemas.arrow_types import arrow_type
 
 Convert = Callable[[Any], Any]
 _EXACT = Context(prec=38, rounding=ROUND_HALF_EVEN)

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mainstem.definitions.model import FunctionDefinition
-from mainstem.engine.arrow_types import arrow_type
 from mainstem.engine.function_values import fitter, givers, taker
 from mainstem.engine.spark_errors import task_failure
 from mainstem.errors import MainstemError
+from mainstem.schemas.arrow_types import arrow_type
 
 MOST_RECORDS = 5_000
 """So many failed records are told at once; the others fail again when these are put aside."""

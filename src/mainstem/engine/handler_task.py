@@ -21,7 +21,6 @@ from typing import Any
 import pyarrow as pa
 
 from mainstem.definitions.model import Handler
-from mainstem.engine.arrow_types import arrow_type
 from mainstem.engine.aside import put_aside
 from mainstem.engine.function_rows import key_writer, record_maker
 from mainstem.engine.function_values import giver, inner_type, taker
@@ -30,6 +29,7 @@ from mainstem.engine.json_text import writer
 from mainstem.engine.records_for import OFFSET, PARTITION, TOPIC
 from mainstem.log.connection import Connection
 from mainstem.log.task_writer import Rows, TaskResult, TaskWrite
+from mainstem.schemas.arrow_types import arrow_type
 
 _LONGEST_PAUSE = 60.0
 

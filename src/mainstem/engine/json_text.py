@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mainstem.engine.arrow_types import arrow_type
+from mainstem.schemas.arrow_types import arrow_type
 
 Write = Callable[[Any], str]
 Read = Callable[[Any], Any]

@@ -1,9 +1,13 @@
-"""Rows that break a rule of the stream that their flow writes: they never get there.
+"""Rows that break a rule of the stream or table that their flow writes: they never get there.
 
 `encode` names the rules that a row breaks, behind its key and value. The task that writes the batch
 leaves such rows out. Unless all of these rules say `drop`, it writes them to the quarantine, in the
 transaction of its other rows, so a row is here or there, once. A rule that says `fail` fails the
 task, of which nothing is to be seen then.
+
+The row of a table may be there already, as it was when it kept the rules. Where it says what is
+true now (`definitions.state.takes_back`), a delete is written in its place, in that transaction,
+and it comes back with the next row of its key that keeps the rules.
 
 How many rows broke each rule is what the tasks say; the driver writes it behind the batch, with the
 batch's number (`log.rule_counts`). Crash before that: the batch is run again, and a task that had
@@ -14,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -23,7 +27,7 @@ import pyarrow.compute as pc
 from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import Definition, OnViolation
 from mainstem.definitions.rules import only_dropped, told
-from mainstem.engine.aside import quarantine_rows
+from mainstem.definitions.state import takes_back
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -44,13 +48,20 @@ class Judge:
     definition: Definition
     flow: str
     at: float
+    takes_back: bool = False
+    """True when the row of a key goes if the one that replaces it breaks a rule."""
 
-    def sorted(self, batch: pa.RecordBatch, broken: Counter[str]) -> Iterator[Rows]:
-        """The rows that keep the rules, then those for the quarantine; which rules are broken."""
+    def sorted(
+        self, batch: pa.RecordBatch, broken: Counter[str]
+    ) -> tuple[Rows, Sequence[Outgoing]]:
+        """What is written of these rows, and what goes to the quarantine; rules are counted."""
         keys, values, names = (batch.column(number) for number in range(3))
         good = names.is_null()
-        yield Rows(None, keys.filter(good).to_pylist(), values.filter(good).to_pylist())
         wrong = pc.invert(good)
+        if self.takes_back:
+            rows = Rows(None, keys.to_pylist(), pc.if_else(good, values, None).to_pylist())
+        else:
+            rows = Rows(None, keys.filter(good).to_pylist(), values.filter(good).to_pylist())
         parts = (column.filter(wrong).to_pylist() for column in (keys, values, names))
         kept = []
         for key, value, listed in zip(*parts, strict=True):
@@ -58,7 +69,7 @@ class Judge:
             broken.update(listed)
             if not only_dropped(self.definition, listed):
                 kept.append(self._kept(key, value, listed))
-        yield quarantine_rows(kept)
+        return rows, kept
 
     def _stop_at(self, broken: Sequence[str]) -> None:
         for rule in self.definition.rules:
@@ -84,10 +95,18 @@ class Judge:
 
 
 class BrokenRows:
-    """What the rules of a flow's stream have cost, over its batches; used by the flow's thread."""
+    """What the rules of a flow's result have cost, over its batches; used by the flow's thread."""
 
-    def __init__(self, entry: Entry, connection: Connection, admin: Admin, clock: Clock) -> None:
+    def __init__(
+        self,
+        entry: Entry,
+        inputs: Sequence[Definition],
+        connection: Connection,
+        admin: Admin,
+        clock: Clock,
+    ) -> None:
         self._entry = entry
+        self._takes_back = takes_back(entry.definition, inputs)
         self._connection = connection
         self._admin = admin
         self._clock = clock
@@ -97,7 +116,8 @@ class BrokenRows:
 
     def judge(self) -> Judge:
         """For the tasks of the next batch."""
-        return Judge(self._entry.definition, self._entry.flow_id, self._clock.now())
+        entry = self._entry
+        return Judge(entry.definition, entry.flow_id, self._clock.now(), self._takes_back)
 
     def count(self, notes: Sequence[str], batch_id: int, epoch: str) -> None:
         """Takes what the tasks of a batch, which is in the log now, had to say."""

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 
 from mainstem.definitions.model import Stateful
-from mainstem.engine.arrow_types import arrow_type
 from mainstem.engine.function_rows import key_writer, record_maker
 from mainstem.engine.function_values import converter, fitter, giver, inner_type, taker
 from mainstem.engine.function_worker import (
@@ -24,6 +23,7 @@ from mainstem.engine.function_worker import (
 from mainstem.engine.json_text import key_reader, key_text, reader, writer
 from mainstem.keyed import State, Timer
 from mainstem.log.state_store import Changes, Kept, StateStore
+from mainstem.schemas.arrow_types import arrow_type
 from mainstem.vocabulary import Column
 
 _MOST_RINGS = 10_000

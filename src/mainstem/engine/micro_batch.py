@@ -39,6 +39,8 @@ from mainstem.engine.ranges import read_signals
 from mainstem.engine.set_aside import left_out
 from mainstem.engine.sink import SinkCalls
 from mainstem.engine.small_batch import Sizes
+from mainstem.engine.sources.run import run_source
+from mainstem.engine.sources.source import SourceCalls, Surroundings, resolved
 from mainstem.engine.table_changes import TableChanges
 from mainstem.engine.table_flow import Recomputation
 from mainstem.engine.tables import Tables
@@ -75,15 +77,16 @@ class _Run:
     rows: DataFrame
     split: Split
     making: Making | None = None
-    calling: KeyedFlow | HandlerFlow | TargetFlow | None = None
+    calling: KeyedFlow | HandlerFlow | TargetFlow | SourceCalls | None = None
+    pause: Callable[[], float] | None = None
     mode: OutputMode = "append"
     bounded: bool = False
     """True when a batch makes rows of its own records alone, not of what earlier ones left."""
 
     @property
     def measured(self) -> bool:
-        """True when it can be told which batches are small."""
-        return self.bounded or self.making is not None
+        """True when it can be told which batches are small, and the driver can write them."""
+        return self.calling is None and (self.bounded or self.making is not None)
 
 
 def start_micro_batch(
@@ -114,11 +117,12 @@ def start_micro_batch(
         gone=topics.forget_lost(machinery.spark, checkpoint) if topics else 0,
         behind=_behind(entry, inputs, machinery),
         pacer=pacer,
+        pause=run.pause,
         asked=definition.trigger is not None,
         limit=machinery.settings.max_records_per_batch,
         settled=machinery.checkpoints.settled(checkpoint),
         sizes=Sizes(machinery.connection.max_record_bytes) if run.measured else None,
-        broken=BrokenRows(entry, machinery.connection, machinery.admin, machinery.clock)
+        broken=BrokenRows(entry, inputs, machinery.connection, machinery.admin, machinery.clock)
         if definition.rules
         else None,
     )
@@ -159,6 +163,8 @@ def _run(
     checkpoint: str,
 ) -> _Run:
     definition, connection = entry.definition, machinery.connection
+    if definition.captures is not None:
+        return _source(session, entry, machinery, checkpoint)
     query = definition.query
     assert query is not None
     mentioned = mentioned_metadata(query.columns_read)
@@ -225,6 +231,24 @@ def _run(
             rows = read_signals(session, inputs, connection, "earliest")
             making = Recomputation(entry, inputs, tables, checkpoints, checkpoint, formats)
             return _Run(rows, Split.WHOLE, making)
+
+
+def _source(session: SparkSession, entry: Entry, machinery: Machinery, checkpoint: str) -> _Run:
+    options, secrets = resolved(entry.definition, machinery.project)
+    at = Surroundings(
+        entry,
+        options,
+        secrets,
+        machinery.settings,
+        machinery.checkpoints,
+        checkpoint,
+        machinery.formats,
+        machinery.clock,
+        machinery.project,
+    )
+    run = run_source(session, at, machinery.connection.max_record_bytes)
+    pause = None if run.asked is None else run.pause
+    return _Run(run.rows, run.split, run.asked, calling=run.calls, pause=pause)
 
 
 def _begin_anew_if_changed(entry: Entry, checkpoints: Checkpoints, folder: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from mainstem.engine.aside import quarantine_rows
 from mainstem.engine.judged import Judge
 from mainstem.log.task_writer import Rows, TaskResult
 
@@ -31,9 +32,9 @@ class PlainTask:
             if self._judge is None or batch.column(2).null_count == len(batch):
                 yield Rows(None, batch.column(0).to_pylist(), batch.column(1).to_pylist())
                 continue
-            good, aside = self._judge.sorted(batch, self._broken)
-            self._aside += len(aside.values)
-            yield from (good, aside)
+            rows, kept = self._judge.sorted(batch, self._broken)
+            self._aside += len(kept)
+            yield from (rows, quarantine_rows(kept))
 
     def note(self) -> str | None:
         """How many rows broke each rule, if any did; for the driver, now or after a crash."""

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 
-from mainstem.engine.arrow_types import arrow_type
 from mainstem.engine.spark_errors import task_failure
 from mainstem.errors import MainstemError
 from mainstem.schemas import wire
+from mainstem.schemas.arrow_types import arrow_type
 from mainstem.schemas.protobuf_codec import message_encoder
 from mainstem.schemas.protobuf_read import MessageReader, ProtobufReading, reader
 from mainstem.schemas.protobuf_weight import HEAVIEST

@@ -43,9 +43,9 @@ def broken(definition: Definition) -> SparkColumn:
     return F.when(F.size(names) > 0, names)
 
 
-def verdict(definition: Definition) -> list[SparkColumn]:
+def verdict(definition: Definition) -> dict[str, SparkColumn]:
     """The column behind key and value of a row that is to be written, where there are rules."""
-    return [broken(definition).alias("broken")] if definition.rules else []
+    return {"broken": broken(definition)} if definition.rules else {}
 
 
 def refusal(definition: Definition, place: SparkColumn | None) -> SparkColumn:

@@ -17,6 +17,7 @@ from mainstem.definitions.model import Definition
 from mainstem.engine.flow import Flow, FlowServices
 from mainstem.engine.hand_over import Backfills, WriteCatalog
 from mainstem.engine.keyed import forget_state
+from mainstem.engine.sources.source import source_flows
 from mainstem.engine.status import FlowState, iso
 from mainstem.errors import MainstemError
 from mainstem.log.compacted import StateLog
@@ -110,7 +111,8 @@ class Runner:
     def reconcile(self) -> Catalog:
         """Starts, stops and restarts flows until they are what the catalog asks for; gives it."""
         catalog = self._catalog()
-        wanted = {entry.name.lower(): entry for entry in catalog.flows()}
+        flows = (*catalog.flows(), *source_flows(catalog))
+        wanted = {entry.name.lower(): entry for entry in flows}
         self._backfills.reconcile({n: (e, _inputs(e, catalog)) for n, e in wanted.items()})
         for name in [n for n in self._flows if n not in wanted]:
             self._remove(self._flows.pop(name))
@@ -215,6 +217,7 @@ def _same_run(flow: Flow, entry: Entry, inputs: tuple[Definition, ...]) -> bool:
         flow.entry.fingerprint == entry.fingerprint
         and flow.entry.generation == entry.generation
         and flow.entry.paused == entry.paused
+        and (entry.definition.captures is None or flow.entry.definition == entry.definition)
         and flow.entry.definition.trigger == entry.definition.trigger
         and [i.idle_timeout for i in flow.inputs] == [i.idle_timeout for i in inputs]
     )

@@ -19,7 +19,8 @@ class FlowState(StrEnum):
     FAILED = "failed"
     """It stopped with an error and waits for its next try."""
     RETRYING = "retrying"
-    """A sink whose target does not take its rows: it keeps its place, and tries again."""
+    """A sink whose target does not take its rows, or a source that gets none: it keeps its place,
+    and tries again."""
     STOPPED = "stopped"
 
 
@@ -58,6 +59,8 @@ class FlowStatus:
     updated_at: str = ""
     backfill: dict[str, Any] | None = None
     """How far a backfill is that is on its way."""
+    source: dict[str, Any] | None = None
+    """Of a source: how far it is, in the words of its connector."""
     streams: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By stream with a watermark: what it was seen to hold, and since when it is silent."""
     positions: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -82,7 +85,12 @@ def offsets_in(text: str | None) -> dict[str, dict[int, int]]:
     return offsets_from(json.loads(text))
 
 
-def offsets_from(document: Mapping[str, Mapping[str, int]] | None) -> dict[str, dict[int, int]]:
-    """The same from the document itself."""
-    found = {} if document is None else document
-    return {t: {int(p): int(o) for p, o in parts.items()} for t, parts in found.items()}
+def offsets_from(document: Any) -> dict[str, dict[int, int]]:
+    """The same from the document itself; what is no place in a topic is left out."""
+    if not isinstance(document, Mapping):
+        return {}
+    return {
+        topic: {int(partition): int(offset) for partition, offset in places.items()}
+        for topic, places in document.items()
+        if isinstance(places, Mapping) and all(map(str.isdecimal, places))
+    }

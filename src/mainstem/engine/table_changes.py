@@ -132,7 +132,7 @@ def _events(looked_at: DataFrame, definition: Definition) -> DataFrame:
     events = in_order.select("_id", op.alias("op"), *_SIDES)
     value = F.to_json(F.struct("op", *_SIDES), JSON_OPTIONS)
     pair = (F.col("_id").cast("binary").alias("key"), value.cast("binary").alias("value"))
-    return events.select(*pair, *verdict(definition))
+    return events.select(*pair, *(made.alias(n) for n, made in verdict(definition).items()))
 
 
 def _text(side: str) -> Column:

@@ -8,12 +8,14 @@ What happens to a batch:
    where the text of the query proves which those are (`definitions.affected`), else whole; whole,
    too, if all tables are small (`few_rows`), for that costs less than to look for keys. Its
    answer is compared, row by row, with what the topic of the result holds: new and changed rows
-   are written, and deletes for rows that are gone.
+   are written, and deletes for rows that are gone. Rows that break a rule of the table count as
+   gone (`judged_answer`).
 3. What the tables were (their topics' ids, and from where on they are read) is noted: the next
    batch asks by keys only if they are the same still. Crash: the batch runs again; the note of the
    one before it is what it looks at.
-4. One task writes the differences: one transaction. Crash before the commit: nothing has changed,
-   and the batch gives the same differences. Crash behind it: the replay finds no difference.
+4. One task, or the driver if they are few, writes the differences: one transaction. Crash before
+   the commit: nothing has changed, and the batch gives the same differences. Crash behind it: the
+   replay finds no difference.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from mainstem.engine.compile import Quick, compile_mentions, compile_static, int
 from mainstem.engine.encode import encode
 from mainstem.engine.formats import Formats
 from mainstem.engine.held_table import ALL_ROWS, Only, release
+from mainstem.engine.judged_answer import JudgedAnswer
 from mainstem.engine.spark_errors import MARK
 from mainstem.engine.tables import Tables
 from mainstem.engine.touched import Moved, narrowed, only_keys, touched_keys
@@ -80,6 +83,8 @@ class Recomputation:
         self._kept: list[DataFrame] = []
         self._touched: DataFrame | None = None
         self._quick = Quick()
+        rules = entry.definition.rules
+        self._judged = JudgedAnswer(checkpoints, folder) if rules else None
         self.few = False
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
@@ -110,7 +115,7 @@ class Recomputation:
         if keys is None or moved is None or not isinstance(self._affected, Affected):
             sources = {source: now(name) for name, source in self._inputs.items()}
             answer = compile_static(session, self._query, sources)
-            return self._differences(answer, in_log())
+            return self._differences(answer, in_log(), batch_id)
         types = {column.name: column.type for column in self._definition.columns}
         asked_for = {key: (key, types[key]) for key in self._affected.keys}
         touched = only_keys(keys, asked_for)
@@ -121,7 +126,8 @@ class Recomputation:
             read = [partial(now, name) for name in self._mentions]
             rows = narrowed(self._affected, self._definition, read, keys, self._kept)
             answer = touched(compile_mentions(session, self._query, rows))
-        return self._differences(answer, in_log(touched), tasks=1 if self.few else None)
+        tasks = 1 if self.few else None
+        return self._differences(answer, in_log(touched), batch_id, tasks)
 
     def release(self) -> None:
         """Lets go of what was kept to find the differences."""
@@ -131,6 +137,8 @@ class Recomputation:
         if self._touched is not None:
             release(self._touched)
             self._touched = None
+        if self._judged is not None:
+            self._judged.release()
         self._tables.done()
 
     def _are_few(self, ends: Mapping[str, Offsets], written: Offsets) -> bool:
@@ -193,7 +201,7 @@ class Recomputation:
         return keys
 
     def _differences(
-        self, answer: DataFrame, in_log: DataFrame, tasks: int | None = None
+        self, answer: DataFrame, in_log: DataFrame, batch_id: int, tasks: int | None = None
     ) -> DataFrame:
         """The records that make of what is in the log the answer; by as many tasks, if it says."""
         rows = encode(answer, self._definition, self._formats)
@@ -201,11 +209,18 @@ class Recomputation:
         if tasks is not None:
             rows, before = rows.repartition(tasks), before.repartition(tasks)
         before = before.select("key", F.col("value").alias("before"))
-        by_key = rows.groupBy("key").agg(F.first("value").alias("value"), F.count("*").alias("n"))
+        made = rows.columns[1:]
+        by_key = rows.groupBy("key").agg(
+            *(F.first(name).alias(name) for name in made), F.count("*").alias("n")
+        )
         joined = by_key.join(before, "key", "full_outer")
-        different = ~F.col("value").eqNullSafe(F.col("before"))
+        different = ~F.col("value").eqNullSafe(F.col("before")) | (F.col("n") > 1)
+        if self._judged is not None:
+            # few keys may have many rows
+            joined = self._judged.news(joined, batch_id, small=self.few and tasks is None)
+            different |= F.col("broken").isNotNull()
         single = F.when(F.col("n") > 1, self._complaint()).otherwise(F.col("value"))
-        return joined.filter(different | (F.col("n") > 1)).select("key", single.alias("value"))
+        return joined.filter(different).withColumn("value", single).select("key", *made)
 
     def _complaint(self) -> Column:
         """Two rows with one key: an error, when Spark gets to such a row."""

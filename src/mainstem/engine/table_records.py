@@ -14,7 +14,7 @@ from mainstem.engine.encode import row_id
 from mainstem.engine.formats import Formats, Versions
 from mainstem.engine.keys import CORRUPT_KEY, key_field, with_keys
 from mainstem.engine.ranges import kafka_options, read_raw, starting_at, topics_read
-from mainstem.engine.rules import refusal
+from mainstem.engine.rules import judged, refusal
 from mainstem.engine.values import ROW, corrupt_of, row_of
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import Offsets
@@ -85,7 +85,7 @@ def _changes(
         F.col("offset").alias("_offset"),
         *(F.col(name).alias(f"_{name}") for name in more),
     )
-    if definition.rules:
+    if judged(definition).rules:
         topic = F.lit(definition.topic).alias("topic")
         at = (F.col(f"_{part}").alias(part) for part in ("partition", "offset"))
         refused = refusal(definition, F.struct(topic, *at))

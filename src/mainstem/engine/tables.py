@@ -46,6 +46,7 @@ from mainstem.engine.held_table import (
     together,
     with_changes,
 )
+from mainstem.engine.rules import judged
 from mainstem.engine.spark_errors import short
 from mainstem.engine.table_records import changes_in, read_changes
 from mainstem.log.admin import Admin
@@ -246,7 +247,8 @@ class Tables:
             begin = sorted(self._admin.begin_offsets(topic).items())
             known[topic] = (self._admin.topic_id(topic), begin)
         columns = [[c.name, c.type] for c in definition.columns]
-        rules = [rules_of(definition)] if definition.rules else []
+        by = judged(definition)
+        rules = [rules_of(by)] if by.rules else []
         return json.dumps([*known[topic], columns, definition.key, *rules])
 
     def _lags(self, definition: Definition, end: Offsets) -> bool:

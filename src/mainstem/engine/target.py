@@ -1,18 +1,19 @@
 """A flow of a sink with a target: the driver's part. `target_task` is what its tasks do.
 
 The input's partitions are the tasks, so the records of a key come to the target in their order. A
-table's topic is read as it is, with each upsert and each delete.
+table's topic is read as it is, with each upsert and each delete. Of a target that takes a batch as
+a whole, the parts are committed here (step d of `target_task`).
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -32,8 +33,10 @@ from mainstem.connect.targets.target import (
     ROW,
     TIME,
     TOPIC,
+    Committer,
     Form,
     Shape,
+    committer_of,
     module_of,
 )
 from mainstem.definitions.model import Connection as Outside
@@ -45,7 +48,7 @@ from mainstem.engine.formats import Formats
 from mainstem.engine.ranges import offsets_text
 from mainstem.engine.table_records import read_change_stream
 from mainstem.engine.target_places import Places
-from mainstem.engine.target_task import TargetWork
+from mainstem.engine.target_task import TargetWork, asked
 from mainstem.engine.transforms import PASSED, transformed
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -55,6 +58,7 @@ RETRIED = ("CONNECTOR_UNREACHABLE", "TARGET_REFUSED", "SECRET_MISSING")
 """Failures of a target, not of a flow: the same batch is tried until it works."""
 
 _NESTED = ("array", "struct", "map", "variant")
+_T = TypeVar("_T")
 
 
 class TargetFlow:
@@ -97,6 +101,8 @@ class TargetFlow:
         self._topics: dict[str, str] = {}
         """Ids by name. A topic that is made anew ends the run, so they stay as they are."""
         self._aside = 0
+        self._committer: Committer | None = None
+        self._prepared: str | None = None
 
     def read(self, session: SparkSession, start: str, limit: int) -> DataFrame:
         """The input as it is, and where each record stands."""
@@ -164,6 +170,8 @@ class TargetFlow:
         for topic in self._admin.topics_of(self._source):
             if topic not in self._topics:
                 self._topics[topic] = self._admin.topic_id(topic)
+        if self._prepared is None:
+            self._prepared = self._prepare()
         return TargetWork(
             connection=self._connection.to_dict(),
             sink=self._entry.name,
@@ -173,11 +181,27 @@ class TargetFlow:
             shape=self._shape,
             topics=dict(self._topics),
             now=self._clock.now(),
+            prepared=self._prepared,
         )
 
     def learn(self, notes: Sequence[str]) -> None:
-        """Counts what was put aside."""
-        self._aside += sum(json.loads(note)["aside"] for note in notes)
+        """Commits what the tasks have staged, and counts what they put aside."""
+        said = [json.loads(note) for note in notes]
+        staged = [one["staged"] for one in said if one["staged"] is not None]
+        if staged and self._committer is not None:
+            self._ask(self._committer.commit, staged)
+        self._aside += sum(one["aside"] for one in said)
+
+    def _prepare(self) -> str:
+        """What the committer tells the tasks; nothing when there is none."""
+        connector = self._target.connector
+        options = spec_of(Role.SINK, connector).resolve(self._written, self._secrets)
+        parts = (connector, options, self._shape, self._entry.name)
+        self._committer = self._ask(committer_of, *parts)
+        return "" if self._committer is None else self._ask(self._committer.prepare)
+
+    def _ask(self, question: Callable[..., _T], *given: Any) -> _T:
+        return asked(self._target.connector, self._secrets, question, *given)
 
     @property
     def aside(self) -> int:

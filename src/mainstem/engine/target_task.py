@@ -13,6 +13,15 @@ c. The receipt, the records whose rows the target will never take or that a tran
    the quarantine) and the commit token go into one transaction. Crash before the commit: as after
    b. Behind it: the token is found, and the target is not asked again.
 
+Some targets take a batch as a whole (`Committer`). Theirs is one step more, the driver's:
+
+b. The target brings the rows to a safe place, where no reader looks. Crash: as after a; what is
+   there is of no use, and removed later.
+c. The token says what the part has become.
+d. When all tasks have their tokens, the driver makes the parts visible, with their offsets, in one
+   commit of the target. Crash before it: the batch runs again, each task finds its token and says
+   the same again, and the driver commits. Behind it: likewise, and the target has the offsets.
+
 A target that does not answer fails the part: the flow starts again after a pause, at a.
 """
 
@@ -38,6 +47,7 @@ from mainstem.connect.targets.target import (
     Part,
     Poison,
     Shape,
+    Staging,
     module_of,
     poison_at,
 )
@@ -64,6 +74,7 @@ class TargetWork:
     shape: Shape
     topics: Mapping[str, str]
     now: float
+    prepared: str = ""
 
     def task(self, task: TaskWrite, number: int) -> TargetTask:
         """The task of a part of the input."""
@@ -80,6 +91,7 @@ class TargetTask:
         self.made = 0
         """Rows that the target has taken."""
         self.aside = 0
+        self._staged: str | None = None
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
         """What is to be written to the log when the target has all rows."""
@@ -106,9 +118,19 @@ class TargetTask:
                 stage=STAGE,
             )
 
+    def note(self) -> str | None:
+        """What the task's token says of the batch: what is needed to commit it, if it comes again.
+
+        Asked for when all rows are written.
+        """
+        return self._staged
+
     def done(self, result: TaskResult) -> str | None:
         """The batch is in the log: what the driver should know."""
-        return None if result.skipped else json.dumps({"aside": self.aside})
+        staged = result.note if result.skipped else self._staged
+        if result.skipped and staged is None:
+            return None
+        return json.dumps({"aside": self.aside, "staged": staged})
 
     def _hand_over(
         self, first: pa.RecordBatch, others: Iterable[pa.RecordBatch]
@@ -130,6 +152,7 @@ class TargetTask:
             run=task.run,
             recovering=task.recovering,
             topics=work.topics,
+            prepared=work.prepared,
         )
         unfit: list[Poison] = []
         poison: list[Poison] = []
@@ -144,28 +167,34 @@ class TargetTask:
                 records += batch.num_rows
             crash_point("target_written", task.flow, task.batch_id)
             poison += self._ask(target.finish)
+            if isinstance(target, Staging):
+                self._staged = target.staged()
         finally:
             target.close()
         return {"TRANSFORM_FAILED": unfit, "ROW_REFUSED": poison}, records
 
     def _ask(self, question: Callable[..., _T], *given: Any) -> _T:
-        """Asks the target; what it raises has no secrets in it."""
-        try:
-            return question(*given)
-        except MainstemError as error:
-            params = {k: self._masked(value) for k, value in error.params.items()}
-            raise MainstemError(error.code, **params) from None
-        except Exception as error:  # noqa: BLE001 - whatever a driver raises: the sink tries again
-            problem = self._secrets.mask(f"{type(error).__name__}: {error}")
-            raise MainstemError(
-                "TARGET_REFUSED",
-                what=f"the target of connector {self._work.connector}",
-                problem=problem[:500],
-                advice="The sink tries again.",
-            ) from None
+        return asked(self._work.connector, self._secrets, question, *given)
 
-    def _masked(self, value: Any) -> Any:
-        return self._secrets.mask(value) if isinstance(value, str) else value
+
+def asked(connector: str, secrets: Secrets, question: Callable[..., _T], *given: Any) -> _T:
+    """Asks a target, or its committer; what it raises has no secrets in it."""
+    try:
+        return question(*given)
+    except MainstemError as error:
+        params: dict[str, Any] = {
+            name: secrets.mask(value) if isinstance(value, str) else value
+            for name, value in error.params.items()
+        }
+        raise MainstemError(error.code, location=error.location, **params) from None
+    except Exception as error:  # noqa: BLE001 - whatever a driver raises: the sink tries again
+        problem = secrets.mask(f"{type(error).__name__}: {error}")
+        raise MainstemError(
+            "TARGET_REFUSED",
+            what=f"the target of connector {connector}",
+            problem=problem[:500],
+            advice="The sink tries again.",
+        ) from None
 
 
 def _fit(rows: pa.Table) -> tuple[pa.Table, list[Poison]]:

@@ -11,16 +11,17 @@ What happens to batch n of a flow, and what a crash after each step means:
 4. In the first batch after a start, the task looks for its commit token. A token of this batch
    means that its transaction was committed before the crash: the task writes nothing.
    Tasks that make their records with a Python function that keeps state or has effects
-   (`keyed_task`, `handler_task`), or hand them to a target (`target_task`), begin with it only
-   behind this step.
+   (`keyed_task`, `handler_task`), hand them to a target (`target_task`) or read them elsewhere
+   (`sources`), begin with it only behind this step.
 5. The task writes its records and its token in one transaction. Crash: the transaction is aborted
    by the next writer; readers of committed records never see it. Input that ends before its end,
    because Spark died or cancelled the task, aborts it, too (`whole_input`).
 6. The task commits. Crash: token and records are there, the replay stops at step 4.
 7. Spark writes its commit log. Crash: the batch runs again, every task stops at step 4.
    Before that, rows that broke rules are counted (`judged`), records that came too late for their
-   window are kept (`late`), and rows of old windows deleted (`expiry`). Crash: the batch runs
-   again, and so does that, unless the token of it is there.
+   window are kept (`late`), rows of old windows deleted (`expiry`), and what tasks have staged for
+   a target is committed there (`target_task`). Crash: the batch runs again, and so does that,
+   unless the token of it is there, or the target has it.
 8. The driver commits the input offsets to the group `mainstem.<flow>`, for people and tools; the
    flow itself never reads them. Crash: the group is one batch behind until the next one.
 
@@ -55,6 +56,7 @@ from mainstem.engine.keyed_task import KeyedWork
 from mainstem.engine.pacing import Pacer
 from mainstem.engine.passed import Passed
 from mainstem.engine.small_batch import Sizes, Written, write_here
+from mainstem.engine.sources.records import SourceWork
 from mainstem.engine.spark_errors import flow_error, retold, task_failure
 from mainstem.engine.status import offsets_in
 from mainstem.engine.target_task import TargetWork
@@ -105,8 +107,8 @@ class Making(Protocol):
     few: bool
     """True when the last result is likely to be small if the batch is."""
 
-    def result(self, batch: DataFrame, batch_id: int) -> DataFrame:
-        """Key and value of the records to write."""
+    def result(self, batch: DataFrame, batch_id: int) -> DataFrame | None:
+        """Key and value of the records to write; None: there are none."""
         ...
 
     def release(self) -> None:
@@ -121,7 +123,7 @@ class TaskMaking(Protocol):
         """The batch as its tasks take it."""
         ...
 
-    def work(self) -> KeyedWork | HandlerWork | TargetWork:
+    def work(self) -> KeyedWork | HandlerWork | TargetWork | SourceWork:
         """What the tasks of the batch have to do."""
         ...
 
@@ -164,6 +166,7 @@ class BatchWriter:
         gone: int = 0,
         behind: Sequence[Callable[[Passed], None]] = (),
         pacer: Pacer | None = None,
+        pause: Callable[[], float] | None = None,
         asked: bool = False,
         limit: int = 0,
         settled: bool = False,
@@ -194,6 +197,8 @@ class BatchWriter:
         self._first_batch: int | None = None
         self.rows_written = 0
         self._pacer = pacer
+        self._pause = pause
+        """Says how long to wait before the next batch, of a flow that has to ask for news."""
         self._asked = asked
         """True when the flow says itself how often it has a batch."""
         self._limit = limit
@@ -217,6 +222,7 @@ class BatchWriter:
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Writes one batch; returns when every task has committed."""
+        waited = self._wait_for_its_time()
         if self._first_batch is None:
             self._first_batch = batch_id
         self._scanned = self._ranges = None
@@ -225,10 +231,10 @@ class BatchWriter:
         whole = False
         try:
             self._look_for_losses()
-            if self._making is not None:
-                batch = self._making.result(batch, batch_id)
-            self._write(batch, batch_id)
-            self._go_behind(batch_id)
+            made = batch if self._making is None else self._making.result(batch, batch_id)
+            if made is not None:
+                self._write(made, batch_id)
+                self._go_behind(batch_id)
             whole = True
         except MainstemError as error:
             # only text gets through Spark to the flow
@@ -243,12 +249,14 @@ class BatchWriter:
             self.gate.leave(whole=whole)
             if self._making is not None:
                 self._making.release()
-        if self._pacer is not None:
+        if self._pacer is not None and self._pause is None:
             seconds = time.monotonic() - began
             self.rested = self._pacer.rest(
                 self._flow, seconds, behind=self._is_behind(), asked=self._asked
             )
             self._stopped.wait(self.rested)
+        else:
+            self.rested = waited
 
     @property
     def aside(self) -> int:
@@ -258,6 +266,14 @@ class BatchWriter:
             self._broken.kept if self._broken else 0,
         )
         return sum(parts)
+
+    def _wait_for_its_time(self) -> float:
+        """Waits where the batches are as often as the flow itself says; gives the seconds."""
+        if self._pause is None or self._first_batch is None:
+            return 0.0
+        seconds = self._pause()
+        self._stopped.wait(seconds)  # if it ends early, the gate lets nothing through
+        return seconds
 
     def stop(self) -> None:
         """Ends a rest at once: what is to be stopped need not wait for it."""
@@ -309,6 +325,7 @@ class BatchWriter:
         notes = [result.note for result in results if result.note is not None]
         if self.calling is not None:
             self.calling.learn(notes)
+            crash_point("after_learn", self._flow, template.batch_id)
         if self._broken is not None:
             self._broken.count(notes, template.batch_id, self._epoch)
         return results

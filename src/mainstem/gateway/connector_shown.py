@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from mainstem.catalog.connectors import of_source
+from mainstem.catalog.entry import Catalog, Entry
 from mainstem.connect.care import Care
 from mainstem.connect.carrier import Wanted
 from mainstem.connect.client import State, Task
@@ -37,6 +40,32 @@ def not_run(wanted: Wanted, error: MainstemError) -> dict[str, Any]:
         "position": None,
         "held_bytes": None,
         "last_error": None,
+        "last_error_at": None,
+    }
+
+
+def flow_shown(catalog: Catalog, entry: Entry, said: Mapping[str, Any]) -> dict[str, Any]:
+    """A source that runs in the engine, by what its flow has said last."""
+    captures = entry.definition.captures
+    mine = said if said.get("generation") == entry.generation else {}
+    return {
+        "name": entry.name,
+        "connector": captures.connector if captures is not None else None,
+        "runs_in": "engine",
+        "state": "paused" if entry.paused else mine.get("state", "starting"),
+        "stream": next((d.name for d in of_source(catalog, entry.name)), None),
+        "tables": [],
+        "tasks": [],
+        "restarts": mine.get("restarts", 0),
+        "position": (mine.get("source") or {}).get("position"),
+        "held_bytes": None,
+        "records": mine.get("rows_out_total", 0),
+        "quarantined": mine.get("quarantined", 0),
+        "lost": 0,
+        "detail": dict(mine.get("source") or {}),
+        "error": mine.get("error"),
+        "next_retry": mine.get("next_retry"),
+        "last_error": mine.get("error"),
         "last_error_at": None,
     }
 

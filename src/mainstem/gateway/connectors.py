@@ -19,12 +19,13 @@ from mainstem.connect.client import ConnectClient
 from mainstem.connect.keeper import Keeper
 from mainstem.connect.kept_secrets import KeptSecrets
 from mainstem.connect.local_worker import LocalWorker, Worker, WorkerElsewhere
+from mainstem.connect.on_spark import runs_on_spark
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.source_transforms import told_columns
 from mainstem.connect.spec import Role
 from mainstem.definitions.model import Format, Kind
 from mainstem.errors import MainstemError
-from mainstem.gateway.connector_shown import connector_shown, not_run
+from mainstem.gateway.connector_shown import connector_shown, flow_shown, not_run
 from mainstem.gateway.listeners import Listeners
 from mainstem.log.admin import Admin, TopicSpec
 
@@ -96,12 +97,18 @@ class Connectors:
     """All connectors of the project. Without Kafka Connect, sources are shown with that error."""
 
     def __init__(
-        self, catalog: Callable[[], Catalog], keeper: Keeper | None, listeners: Listeners
+        self,
+        catalog: Callable[[], Catalog],
+        keeper: Keeper | None,
+        listeners: Listeners,
+        statuses: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
     ) -> None:
+        """`statuses` has the latest word of each flow."""
         self._catalog = catalog
         self._keeper = keeper
         self.listeners = listeners
-        """Those that need no Kafka Connect."""
+        """Those that run in the gateway."""
+        self._statuses = statuses
 
     def start(self) -> None:
         """Begin to keep them in step with the catalog; returns at once."""
@@ -122,7 +129,8 @@ class Connectors:
         else:
             cares = self._keeper.cares().items()
             carried = [connector_shown(name, care) for name, care in cares]
-        return sorted(carried + self.listeners.all(), key=lambda one: str(one["name"]).lower())
+        others = [*self.listeners.all(), *self._of_engine().values()]
+        return sorted(carried + others, key=lambda one: str(one["name"]).lower())
 
     def capture_of(self, connector: str) -> Capture:
         """What looks into the systems of a connector; CONNECT_NOT_GIVEN if nobody carries it."""
@@ -147,9 +155,9 @@ class Connectors:
 
     def one(self, name: str) -> dict[str, Any]:
         """One connector."""
-        listener = self.listeners.one(name)
-        if listener is not None:
-            return listener
+        found = self.listeners.one(name) or self._of_engine().get(name.lower())
+        if found is not None:
+            return found
         if self._keeper is None:
             source = self._sources().get(name.lower())
             if source is None:
@@ -183,9 +191,25 @@ class Connectors:
     def _kept(self, name: str) -> Care:
         if self.listeners.one(name) is not None:
             raise MainstemError("CONNECTOR_OF_GATEWAY", name=name)
+        if name.lower() in self._of_engine():
+            raise MainstemError("CONNECTOR_OF_ENGINE", name=name)
         if self._keeper is None:
             raise _not_given()
         return self._keeper.care(name)
+
+    def _of_engine(self) -> dict[str, dict[str, Any]]:
+        """The sources that run there, by name in small letters."""
+        try:
+            catalog = self._catalog()
+        except MainstemError:
+            return {}
+        said = self._statuses()
+        return {
+            entry.name.lower(): flow_shown(catalog, entry, said.get(entry.name, {}))
+            for entry in catalog.of_kind(Kind.SOURCE)
+            if entry.definition.captures is not None
+            and runs_on_spark(entry.definition.captures.connector)
+        }
 
     def _sources(self) -> Mapping[str, Wanted]:
         try:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mainstem.catalog.entry import Catalog
 from mainstem.catalog.personal import personal
-from mainstem.definitions.model import Definition, OnViolation
+from mainstem.definitions.model import Definition, Kind, OnViolation
+from mainstem.definitions.state import takes_back
 
 Broken = Callable[[str], Mapping[str, int]]
 """By rule, how many records of a stream have broken it."""
 
 MASK = "***"
+_GOES = "when the row of a key breaks a rule, the key has no row until one keeps the rules"
+_STAYS = "a row that breaks a rule leaves the row of its key as it was"
 
 
 def rules_shown(definition: Definition, broken: Broken) -> list[dict[str, Any]]:
@@ -50,6 +53,16 @@ def rule_lines(definition: Definition, broken: Broken) -> list[str]:
         count = rule["records"]
         told = "" if count is None else f"; broken by {count} record{'' if count == 1 else 's'}"
         lines.append(f"rule {rule['name']}: {rule['condition']}, else {rule['on_violation']}{told}")
+    return lines
+
+
+def explained_rules(
+    definition: Definition, inputs: Sequence[Definition], broken: Broken
+) -> list[str]:
+    """The same lines of a flow, and what they mean for rows that are there already."""
+    lines = rule_lines(definition, broken)
+    if lines and definition.kind is Kind.TABLE:
+        lines.append(_GOES if takes_back(definition, inputs) else _STAYS)
     return lines
 
 

@@ -161,14 +161,14 @@ def _of_connectors(connectors: list[Mapping[str, Any]]) -> Iterator[Metric]:
     taken, aside, lost = (
         CounterMetricFamily(f"mainstem_source_{name}", text, labels=["source"])
         for name, text in (
-            ("records", "Records that a source of the gateway has written"),
+            ("records", "Records that a source of gateway or engine has written"),
             ("quarantined", "What came to it and went to the quarantine"),
             ("lost", "What came to it and is nowhere"),
         )
     )
     for connector in connectors:
         label = [connector["name"]]
-        if connector.get("runs_in") == "gateway":
+        if connector.get("runs_in") in ("gateway", "engine"):
             taken.add_metric(label, float(connector["records"]))
             aside.add_metric(label, float(connector["quarantined"]))
             lost.add_metric(label, float(connector["lost"]))

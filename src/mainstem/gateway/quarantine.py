@@ -116,9 +116,9 @@ class Quarantine:
             "discarded": totals[State.DISCARDED],
         }
 
-    def broken(self, stream: str) -> Mapping[str, int]:
-        """By rule of a stream, how many records have broken it."""
-        return self._follower.glance().broken(stream)
+    def broken(self, name: str, flow: str | None = None) -> Mapping[str, int]:
+        """By rule of an object, how many records have broken it; or how many of one flow."""
+        return self._follower.glance().broken(name, flow)
 
     def first_since(self, since: int | None) -> int:
         """The first id that was put into quarantine at that time or later."""

@@ -2,7 +2,7 @@
 
 For each id: its state, its kind (who refused it, where and why) and where its state stands in the
 log. The records themselves stay in the log and are read from there when they are asked for. Beside
-that, how often the rules of each stream were broken.
+that, how often the rules of each object were broken.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mainstem.log.quarantine import Quarantined
-from mainstem.log.rule_counts import stream_of
+from mainstem.log.rule_counts import counted_for
 from mainstem.log.settle import State
 
 _NONE = 0
@@ -82,20 +82,22 @@ class QuarantineIndex:
         self._counts: list[list[int]] = []
         self._early: dict[int, tuple[State, int]] = {}
         self._broken: dict[str, dict[str, Mapping[str, int]]] = {}
-        """By stream and by who counts."""
+        """By object and by who counts."""
         self._lock = threading.Lock()
 
     def count_rules(self, writer: str, records: Mapping[str, int]) -> None:
-        """How many records have broken each rule of a stream by now, as one writer counts."""
+        """How many records have broken each rule of an object by now, as one writer counts."""
+        name, _ = counted_for(writer)
         with self._lock:
-            self._broken.setdefault(stream_of(writer), {})[writer] = records
+            self._broken.setdefault(name, {})[writer] = records
 
-    def broken(self, stream: str) -> Mapping[str, int]:
-        """The same of all who count for a stream, as last heard of."""
+    def broken(self, name: str, flow: str | None = None) -> Mapping[str, int]:
+        """The same of all who count for an object, as last heard of; or of one flow only."""
         with self._lock:
             found: Counter[str] = Counter()
-            for records in self._broken.get(stream, {}).values():
-                found.update(records)
+            for writer, records in self._broken.get(name, {}).items():
+                if flow is None or counted_for(writer)[1] == flow:
+                    found.update(records)
             return found
 
     def add(self, entry: Quarantined) -> None:

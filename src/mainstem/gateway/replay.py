@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mainstem.catalog.entry import Catalog
-from mainstem.definitions.model import Definition, Query
+from mainstem.definitions.model import Definition, Kind, Query
 from mainstem.errors import MainstemError
 from mainstem.gateway.engine import Engine, Refitted
 from mainstem.gateway.quarantine import Quarantine
@@ -25,6 +25,7 @@ _MOST_BYTES = 8 * 1024 * 1024
 """A transaction ends early with so many bytes: they are in memory, and go to the engine."""
 _REFUSED = "refused"
 _SKIPPED = "skipped"
+_COMPUTED = "it is a row of a table that is computed: it comes by itself when it keeps the rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +188,11 @@ class Replay:
         if refitted is None:
             return None, "the query leaves it out"
         problem = refitted.problem
-        if problem is None and self._catalog().get(entry.reader) is None:
+        known = self._catalog().get(entry.reader)
+        if known is None and problem is None:
             problem = f'"{entry.reader}" is not there any more, so nothing can check it'
+        if known is not None and _is_row_of(known.definition, entry):
+            return None, _COMPUTED
         if problem is not None and not force:
             return None, problem
         count = partitions.get(entry.origin.topic)
@@ -230,6 +234,12 @@ class Replay:
             "next": part.next,
             "until": part.until,
         }
+
+
+def _is_row_of(table: Definition, entry: Quarantined) -> bool:
+    """True for a row that was to be written to a table by its flow."""
+    own = table.kind is Kind.TABLE and table.derived
+    return own and entry.origin.topic == table.topic
 
 
 def decoded_by(catalog: Catalog, reader: str, topic: str) -> Definition | None:

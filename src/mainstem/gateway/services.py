@@ -25,6 +25,7 @@ from mainstem.connect.listening.running import Log
 from mainstem.connect.planned import PlannedConnectors
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.targets.target import check_target
+from mainstem.definitions.model import Kind
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
@@ -145,10 +146,14 @@ class Services:
             topics = LogTopics(self.admin, replicas)
             keeper = keeper_of(settings.name, self.catalog, setup.connect, topics, secrets)
         listeners = Listeners(self.catalog, Log(setup.connection, self.writer), secrets)
-        self.connectors = Connectors(self.catalog, keeper, listeners)
+        self.connectors = Connectors(self.catalog, keeper, listeners, self.statuses)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         planned = PlannedConnectors(
-            secrets, self.connectors.capture_of, check_target, self.connectors.runs
+            secrets,
+            self.connectors.capture_of,
+            check_target,
+            self.connectors.runs,
+            self.engine.look,
         )
         self.backfills = Backfills(
             self.catalog,
@@ -280,7 +285,14 @@ class Services:
         return self._statuses.items()
 
     def broken(self, name: str) -> Mapping[str, int]:
-        """By rule, how many records have broken it; those of a table are counted by its view."""
+        """By rule, how many records or rows have broken it.
+
+        Those of a declared table are counted by its view. A derived one that is computed anew has
+        all its rows judged anew: what an earlier flow has counted is not added.
+        """
+        entry = self.catalog().get(name)
+        if entry is not None and entry.definition.kind is Kind.TABLE and entry.definition.derived:
+            return self.quarantine.broken(name, entry.flow_id)
         return self.materialiser.broken(name) or self.quarantine.broken(name)
 
     async def health(self) -> dict[str, dict[str, Any]]:

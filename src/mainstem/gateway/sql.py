@@ -41,7 +41,7 @@ from mainstem.errors import MainstemError
 from mainstem.gateway import connected
 from mainstem.gateway.backfills import SHOWN, Backfills
 from mainstem.gateway.changes import Changes, Done, plan_text, unknown
-from mainstem.gateway.contracts import Broken, rule_lines
+from mainstem.gateway.contracts import Broken, explained_rules, rule_lines, rules_shown
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.records import outgoing, read_rows
 from mainstem.gateway.waiting import why_open
@@ -129,7 +129,7 @@ class Statements:
                 return self._describe(self._entry(name, location))
             case DescribeConnector(name, location):
                 try:
-                    return _noted(*connected.connector_options(name))
+                    return _noted(*connected.connector_options(name, self._engine.connectors))
                 except MainstemError as error:
                     raise error.at(location) from None
             case Explain(target):
@@ -336,10 +336,12 @@ class Statements:
         told["waiting"] = (
             [] if status is None else why_open(definition, inputs, status, time.time())
         )
+        told["rules"] = rules_shown(definition, self._broken)
         lines = [
             f"flow {definition.name}: {told['kind']}, {told['lane']}",
             *(f"  {reason}" for reason in told["reasons"]),
             f"reads {', '.join(query.inputs)}; writes topic {definition.topic}",
+            *(f"  {line}" for line in explained_rules(definition, inputs, self._broken)),
             *(f"  {line}" for line in told["waiting"]),
             told["plan"].rstrip(),
         ]

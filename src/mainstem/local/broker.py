@@ -11,6 +11,7 @@ from pathlib import Path
 from mainstem.config import KafkaSettings
 from mainstem.errors import MainstemError
 from mainstem.local.java import Java
+from mainstem.local.java_log import FILE, log_options, log_settings
 from mainstem.local.ports import LOOPBACK
 from mainstem.local.process import Command, run_once
 from mainstem.log.admin import Admin
@@ -18,28 +19,12 @@ from mainstem.log.connection import Connection
 
 _JVM = (
     *("-Xms48m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"),
-    *("-XX:-UsePerfData", "-Djava.awt.headless=true", "-Dlog4j2.disable.jmx=true"),
-    *("-Dlog4j2.configurationFile=log4j2.properties", "-XX:ErrorFile=../logs/broker-crash.log"),
+    *("-XX:-UsePerfData", "-Djava.awt.headless=true", *log_options("broker")),
 )
-_LOG4J = """\
-status = error
-rootLogger.level = warn
-rootLogger.appenderRef.file.ref = file
+_LOGGERS = """\
 # says that the server started and stopped, and on which address
 logger.server.name = kafka.server.KafkaRaftServer
 logger.server.level = info
-appender.file.type = RollingFile
-appender.file.name = file
-appender.file.fileName = ../logs/broker.log
-appender.file.filePattern = ../logs/broker.log.%i
-appender.file.filePermissions = rw-------
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %m (%c{1})%n%ex
-appender.file.policies.type = Policies
-appender.file.policies.size.type = SizeBasedTriggeringPolicy
-appender.file.policies.size.size = 10 MB
-appender.file.strategy.type = DefaultRolloverStrategy
-appender.file.strategy.max = 2
 """
 _HOUR_MS = 3_600_000
 
@@ -130,7 +115,7 @@ class Broker:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         properties = server_properties(self._settings, self._port, self._controller_port)
         (self._folder / "server.properties").write_text(properties, "utf-8")
-        (self._folder / "log4j2.properties").write_text(_LOG4J, "utf-8")
+        (self._folder / FILE).write_text(log_settings("broker", _LOGGERS), "utf-8")
         if not (self._folder / "data" / "meta.properties").exists():
             self._format()
         return Command(

@@ -20,6 +20,7 @@ from mainstem.errors import MainstemError
 from mainstem.local.jars import jars
 from mainstem.local.jars_lock import Plugin
 from mainstem.local.java import Java, find_java
+from mainstem.local.java_log import FILE, log_options, log_settings
 from mainstem.local.ports import LOOPBACK
 from mainstem.local.private_files import write_private
 from mainstem.local.process import Command
@@ -34,16 +35,12 @@ _UNSPEAKABLE = ":,}"
 """In a reference to a secret, or in a list of folders, these end the path."""
 _JVM = (
     *("-Xms32m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"),
-    *("-XX:-UsePerfData", "-Djava.awt.headless=true", "-Dlog4j2.disable.jmx=true"),
-    *("-Dlog4j2.configurationFile=log4j2.properties", "-XX:ErrorFile=../logs/connect-crash.log"),
+    *("-XX:-UsePerfData", "-Djava.awt.headless=true", *log_options("connect")),
     "-Djava.security.auth.login.config=login.conf",
     # a client that a plugin makes takes its settings from nowhere else
     f"-Dorg.apache.kafka.automatic.config.providers={_PROVIDER}",
 )
-_LOG4J = """\
-status = error
-rootLogger.level = warn
-rootLogger.appenderRef.file.ref = file
+_LOGGERS = """\
 logger.worker.name = org.apache.kafka.connect.runtime.distributed.DistributedHerder
 logger.worker.level = info
 # snapshots, slots and positions; passwords are masked by Debezium itself
@@ -61,18 +58,6 @@ logger.plugins.level = off
 # says all settings of each client, each time
 logger.configs.name = org.apache.kafka.common.config.AbstractConfig
 logger.configs.level = error
-appender.file.type = RollingFile
-appender.file.name = file
-appender.file.fileName = ../logs/connect.log
-appender.file.filePattern = ../logs/connect.log.%i
-appender.file.filePermissions = rw-------
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %m (%c{1})%n%ex
-appender.file.policies.type = Policies
-appender.file.policies.size.type = SizeBasedTriggeringPolicy
-appender.file.policies.size.size = 10 MB
-appender.file.strategy.type = DefaultRolloverStrategy
-appender.file.strategy.max = 2
 """
 _LOGIN = f"""\
 KafkaConnect {{
@@ -188,7 +173,7 @@ class Connect:
         folder = make_worker_folder(self._folder)
         properties = worker_properties(self._settings, self._servers, self._port, folder)
         write_private(folder / "worker.properties", properties)
-        (folder / "log4j2.properties").write_text(_LOG4J, "utf-8")
+        (folder / FILE).write_text(log_settings("connect", _LOGGERS), "utf-8")
         (folder / "login.conf").write_text(_LOGIN, "utf-8")
         self._lay_out_plugins()
         return Command(

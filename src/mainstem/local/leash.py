@@ -31,6 +31,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _ON_LINUX = sys.platform == "linux"
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _DESCENDANTS_GRACE = 3.0
+"""Longest; what the server may take is enough for what it leaves behind, too."""
 EXIT_NOT_STARTED = 127
 
 
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _wait_for_end_or_release(server, wake)
     if server.poll() is None:
         _stop(server, signal.Signals[f"SIG{options.stop}"], options.grace, wake)
-    _end_descendants(server.pid)
+    _end_descendants(server.pid, min(options.grace, _DESCENDANTS_GRACE))
     code = server.returncode
     return code if code >= 0 else 128 - code
 
@@ -130,9 +131,9 @@ def _stop(server: subprocess.Popen[bytes], stop: signal.Signals, grace: float, w
         server.wait()
 
 
-def _end_descendants(group: int) -> None:
+def _end_descendants(group: int, grace: float) -> None:
     """End what the server left behind: a moment to go by itself, then SIGKILL."""
-    deadline = time.monotonic() + _DESCENDANTS_GRACE
+    deadline = time.monotonic() + grace
     while _descendants_live(group):
         if time.monotonic() > deadline:
             _kill_descendants(group)

@@ -1,9 +1,10 @@
-"""How often the rules of each stream were broken: a compacted topic with a record per writer.
+"""How often the rules of each object were broken: a compacted topic with a record per writer.
 
 Of a declared stream the keeper of the quarantine writes a count, in the transaction in which it
 also keeps the records and moves its position. So each record that breaks a rule is counted exactly
 once: however often a range is read, however many flows read the stream, and whether the record is
-kept or dropped. Of a stream that a flow writes, the flow counts, by the numbers of its batches.
+kept or dropped. Of what a flow writes, the flow counts, by the numbers of its batches; APPLY LATE
+counts in the transaction of its corrections. A declared table is counted where it is served.
 """
 
 from __future__ import annotations
@@ -45,14 +46,15 @@ class RuleCounts:
         )
 
 
-def writer_of(stream: str, flow: str) -> str:
-    """Under which name a flow counts for the stream that it writes."""
-    return f"{stream}{_OF}{flow}"
+def writer_of(name: str, flow: str, *part: str) -> str:
+    """Under which name a flow, or a part of it, counts for the object that it writes."""
+    return _OF.join((name, flow, *part))
 
 
-def stream_of(writer: str) -> str:
-    """The stream that a writer counts for."""
-    return writer.partition(_OF)[0]
+def counted_for(writer: str) -> tuple[str, str | None]:
+    """The object that a writer counts for, and its flow; None: it is the keeper's."""
+    name, *flow = writer.split(_OF)
+    return name, flow[0] if flow else None
 
 
 def read_counted(record: Record) -> tuple[str, RuleCounts] | None:

@@ -31,6 +31,7 @@ from mainstem.catalog.plan import (
     Rebuild,
 )
 from mainstem.config import SparkSettings
+from mainstem.connect.capture import Captured
 from mainstem.definitions.flow import flow_kind
 from mainstem.definitions.model import Definition, FlowKind, InsertValues, Kind, Query
 from mainstem.definitions.project import load_definitions
@@ -46,6 +47,7 @@ from mainstem.engine.micro_batch import Machinery, start_micro_batch
 from mainstem.engine.new_schemas import meet_schemas
 from mainstem.engine.quarantine import Keeper, Report
 from mainstem.engine.set_aside import set_aside
+from mainstem.engine.sources.source import source_flows
 from mainstem.engine.spark_errors import flow_error
 from mainstem.engine.tables import Tables
 from mainstem.engine.writer import BatchWriter
@@ -131,7 +133,13 @@ class Driver:
         self.formats = Formats(self.registry)
         self.codec = Codec(KnownSchemas(self.registry))
         self._answers = Answers(
-            self.spark, self.connection, self._settings, self.admin, self._ledger, self.formats
+            self.spark,
+            self.connection,
+            self._settings,
+            self.admin,
+            self._ledger,
+            self.formats,
+            self.folder,
         )
         self._reports: list[Report] = []
         self._topics = CaseTopics(self.connection, self.admin, self.prefix)
@@ -253,9 +261,10 @@ class Driver:
     def run(self) -> None:
         """Runs every flow over all that is there and waits for its end, upstream first.
 
-        Flows that do not wait for each other run side by side, a few at a time.
+        Flows that do not wait for each other run side by side, a few at a time. Sources that are
+        flows come first; one that is asked for news is asked once.
         """
-        for level in self._levels():
+        for level in [source_flows(self.catalog), *self._levels()]:
             for first in range(0, len(level), _AT_ONCE):
                 self._run_together(level[first : first + _AT_ONCE])
             for entry in level:
@@ -426,8 +435,8 @@ class Driver:
         return flow_kind(self._inputs(definition))
 
     def _inputs(self, definition: Definition) -> list[Definition]:
-        assert definition.query is not None
-        return [self.entry(name).definition for name in definition.query.inputs]
+        names = definition.query.inputs if definition.query is not None else ()
+        return [self.entry(name).definition for name in names]
 
     def close(self) -> None:
         """Removes the case's topics."""
@@ -455,6 +464,11 @@ class Driver:
         payload = {"definition": _dump(definition), "inputs": [_dump(i) for i in inputs]}
         reply = next(iter(self._answers("inspect", payload)))
         return TypeAdapter(Query).validate_python(reply["query"])
+
+    def look(self, source: Definition) -> tuple[Captured, ...]:
+        """What a source brings, by the engine."""
+        reply = next(iter(self._answers("look", {"definition": _dump(source)})))
+        return TypeAdapter(tuple[Captured, ...]).validate_python(reply["brings"])
 
     def _keep(self, entries: Sequence[Entry]) -> None:
         own = (e.definition for e in entries if not _topicless(e))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from mainstem.connect.connectors.redis import SPEC
 from mainstem.connect.targets import redis as target_module
 from mainstem.connect.targets.target import GONE, ID, OFFSET, PARTITION, ROW, TOPIC, Part, Shape
 from mainstem.errors import MainstemError
-from mainstem.testing.ports import free_port
 from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import Column
 
@@ -45,7 +45,9 @@ class Server:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    port = free_port()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     folder: Path = tmp_path_factory.mktemp("redis")
     assert PROGRAM is not None
     place = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)]

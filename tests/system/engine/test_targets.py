@@ -5,34 +5,46 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
+import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import deltalake
+import duckdb
 import psycopg
+import pyarrow.parquet as pq
 import pytest
+import redis
 
 from mainstem.connect.capture import Capture
 from mainstem.connect.planned import PlannedConnectors
 from mainstem.connect.secrets import Secrets
+from mainstem.connect.targets import lake
 from mainstem.connect.targets.target import check_target
+from mainstem.engine import writer
 from mainstem.engine.flow import Flow
 from mainstem.engine.status import FlowState
+from mainstem.errors import MainstemError
 from mainstem.local.stack import Stack
+from mainstem.testing import outside
 from mainstem.testing.driver import Driver, Event
 from mainstem.testing.waiting import eventually
 
 pytestmark = pytest.mark.spark
 
 SECONDS = 120
-SQL = """
+REDIS = shutil.which("redis-server")
+DECLARED = """
 CREATE STREAM s (id INT, name STRING, at TIMESTAMP, tags ARRAY<STRING>)
   WITH (key = 'id', event_time = 'at');
 CREATE TABLE t (id INT PRIMARY KEY, name STRING);
-CREATE TABLE counts AS SELECT name, count(*) AS n FROM s GROUP BY name;
 """
+SQL = f"{DECLARED} CREATE TABLE counts AS SELECT name, count(*) AS n FROM s GROUP BY name;"
 
 
 def sink(
@@ -92,6 +104,30 @@ def database(servers: Stack, tmp_path: Path) -> Iterator[Database]:
     made.run(f"DROP SCHEMA {made.schema} CASCADE")
 
 
+@pytest.fixture
+def hook() -> Iterator[tuple[str, list[Any]]]:
+    """An address that takes what is posted, and what it has taken."""
+    taken: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            taken.extend(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/hook", taken
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
 def lines(folder: Path) -> list[tuple[str, int]]:
     """Folder and id of each row in JSON lines."""
     found = [
@@ -133,6 +169,113 @@ def test_rows_reach_tables_and_files_once(
     begin_anew(driver, "added", "upserted", "copied", "counted", "filed")
     driver.run()
     check()
+
+
+CLASS = """
+class Notes:
+    def __init__(self, options):
+        self.file = open(options["file"], "a")
+
+    def write(self, rows):
+        if "bad" in rows["name"].to_pylist():
+            raise ValueError("no bad names")
+        for row in rows.select(["id", "name", "_deleted"]).to_pylist():
+            print(*row.values(), file=self.file)
+
+    def close(self):
+        self.file.close()
+"""
+
+
+@pytest.mark.skipif(REDIS is None, reason="redis-server is not installed")
+def test_rows_reach_lakes_files_of_databases_and_services(
+    driver: Driver, tmp_path: Path, hook: tuple[str, list[Any]]
+) -> None:
+    driver.apply(DECLARED)
+    (tmp_path / "connectors").mkdir()
+    (tmp_path / "connectors" / "notes.py").write_text(CLASS)
+    sink(driver, "lake", "s", "delta", folder=str(tmp_path / "delta"), partition_by="day")
+    sink(driver, "berg", "t", "iceberg", warehouse=str(tmp_path / "berg"))
+    sink(driver, "duck", "t", "duckdb", file=str(tmp_path / "all.duckdb"))
+    told = {"file": "connectors/notes.py", "class": "Notes", "on_error": "quarantine"}
+    notes = tmp_path / "notes"
+    sink(driver, "noted", "t", "python", **told, **{"'option.file'": str(notes)})
+    sink(driver, "posted", "s", "http", url=hook[0])
+    (tmp_path / "redis").mkdir()
+    server = outside.redis(tmp_path / "redis", REDIS or "").start()
+    try:
+        sink(driver, "cached", "t", "redis", url=server.url)
+        driver.send([event(1, "a"), event(2, "b"), Event("t", {"id": 1, "name": "x"})])
+        driver.send([Event("t", {"id": 2, "name": "y"}), Event("t", {"id": 3, "name": "bad"})])
+        driver.run()
+        driver.send([event(3, "c"), Event("t", key="1"), Event("t", {"id": 2, "name": "z"})])
+        # all records come again, under other tokens: the targets know them
+        begin_anew(driver, "lake", "berg", "duck", "cached")
+        driver.run()
+        with redis.Redis.from_url(server.url) as client:
+            cached = {key.decode(): json.loads(client.get(key)) for key in client.keys("t:*")}
+    finally:
+        server.stop()
+    assert cached == {"t:2": {"id": 2, "name": "z"}, "t:3": {"id": 3, "name": "bad"}}
+    assert lake_rows(tmp_path) == [(1, "a", 16), (2, "b", 16), (3, "c", 16)]
+    rows = [(2, "z"), (3, "bad")]
+    found = iceberg_table(tmp_path / "berg", "default.t").scan().to_arrow().to_pylist()
+    assert sorted((row["id"], row["name"]) for row in found) == rows
+    with duckdb.connect(str(tmp_path / "all.duckdb")) as connection:
+        assert connection.execute("SELECT id, name FROM t ORDER BY id").fetchall() == rows
+    assert sorted(row["id"] for row in hook[1]) == [1, 2, 3]
+    assert sorted(notes.read_text().splitlines()) == [
+        "1 None True", "1 x False", "2 y False", "2 z False"
+    ]  # fmt: skip
+    [kept] = driver.quarantine()
+    facts = {name: (value or b"").decode() for name, value in kept.headers}
+    assert facts["object"] == "noted"
+    assert facts["cause"].endswith("ValueError: no bad names")
+
+
+def lake_rows(folder: Path) -> list[tuple[Any, ...]]:
+    """Id, name and day of the rows of the Delta table."""
+    files = deltalake.DeltaTable(str(folder / "delta")).file_uris()
+    rows = [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    days = {int(file.partition("date=2026-11-")[2][:2]) for file in files}
+    [day] = days
+    return sorted((row["id"], row["name"], day) for row in rows)
+
+
+def iceberg_table(warehouse: Path, name: str) -> Any:
+    from pyiceberg.catalog import load_catalog
+
+    where = {"uri": f"sqlite:///{warehouse}/catalog.db", "warehouse": f"file://{warehouse}"}
+    return load_catalog("mainstem", type="sql", **where).load_table(name)
+
+
+def test_a_batch_that_was_staged_is_committed_after_a_failure(
+    driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver.apply(DECLARED)
+    # more than one task for a batch
+    monkeypatch.setattr(writer, "SMALL_BATCH", 2)
+    sink(driver, "lake", "s", "delta", folder=str(tmp_path / "delta"), partition_by="day")
+    driver.send([event(id_, f"n{id_}") for id_ in range(8)])
+    commit = lake.LakeCommitter.commit
+    asked: list[set[str]] = []
+
+    def away_once(committer: lake.LakeCommitter, staged: Sequence[str]) -> None:
+        asked.append(set(staged))
+        if len(asked) == 1:
+            raise MainstemError("CONNECTOR_UNREACHABLE", what="the lake", problem="away")
+        commit(committer, staged)
+
+    monkeypatch.setattr(lake.LakeCommitter, "commit", away_once)
+    with pytest.raises(MainstemError) as caught:
+        driver.run()
+    assert caught.value.code == "CONNECTOR_UNREACHABLE"
+    driver.run()
+    first, again = asked
+    assert len(first) == 2, "a part for each partition"
+    assert first == again, "the tokens say what was staged; nothing is staged anew"
+    assert [row[0] for row in lake_rows(tmp_path)] == list(range(8))
+    assert deltalake.DeltaTable(str(tmp_path / "delta")).version() == 1
 
 
 def test_a_row_that_the_target_refuses_goes_to_the_quarantine(

@@ -27,6 +27,20 @@ def test_new_rules_are_taken_over_in_place_and_nothing_is_rebuilt():
     assert world.catalog.get("clicks").definition.rules[0].action == "fail"
 
 
+def test_another_condition_of_a_computed_table_judges_all_its_rows_anew():
+    world = World()
+    ruled = VISITS.replace("visits", "visits (CHECK (n > 1))")
+    pages = "CREATE TABLE pages (CHECK (n < 9)) AS SELECT page, n FROM visits;"
+    world.apply(CLICKS + ruled + pages)
+    plan = world.apply(CLICKS + ruled.replace("> 1)", "> 1) ON VIOLATION drop") + pages)
+    assert steps(plan) == [("ChangeInPlace", "visits")]
+    plan = world.apply(CLICKS + ruled + pages.replace("n < 9", "n < 8"))
+    assert steps(plan) == [("ChangeInPlace", "visits"), ("ChangeInPlace", "pages")]
+    plan = world.apply(CLICKS + ruled.replace("n > 1", "n > 2") + pages)
+    assert steps(plan)[0] == ("Rebuild", "visits")
+    assert plan.steps[0].why == "rules changed (~check)"
+
+
 @pytest.mark.parametrize(
     "same",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import sys
@@ -9,13 +10,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import typer.main
+from tests.unit.serving import Quiet, serving
 
 from mainstem.cli.main import main
 
@@ -91,7 +94,7 @@ class Gateway:
 def gateway() -> Iterator[Gateway]:
     double = Gateway()
 
-    class Connection(BaseHTTPRequestHandler):
+    class Connection(Quiet):
         protocol_version = "HTTP/1.1"
 
         def handle_one(self) -> None:
@@ -135,8 +138,6 @@ def gateway() -> Iterator[Gateway]:
                 self.wfile.write(b"0\r\n\r\n")
             self.close_connection = True
 
-        def log_message(self, *_: object) -> None: ...
-
     class Server(ThreadingHTTPServer):
         daemon_threads = True
 
@@ -145,14 +146,9 @@ def gateway() -> Iterator[Gateway]:
             if not isinstance(sys.exception(), ConnectionError):
                 super().handle_error(*_)
 
-    server = Server(("127.0.0.1", 0), Connection)
-    double.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield double
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Connection, Server) as url:
+        double.url = url
+        yield double
 
 
 @dataclass(frozen=True)
@@ -163,6 +159,14 @@ class Result:
 
 
 Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def made_once() -> Iterator[None]:
+    """Typer makes all commands anew for each run, which takes longer than most runs do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture(autouse=True)

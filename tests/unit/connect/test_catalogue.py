@@ -4,12 +4,15 @@ import pytest
 
 from mainstem.connect.captures import capture_of
 from mainstem.connect.catalogue import named, spec_of, specs
+from mainstem.connect.on_spark import runs_on_spark
 from mainstem.connect.secrets import has_reference
 from mainstem.connect.spec import FieldKind, Role
 from mainstem.connect.targets.target import module_of
 from mainstem.definitions.connections import CONNECTOR, OF_SINKS, OF_SOURCES
 from mainstem.definitions.model import Create
 from mainstem.definitions.parse import parse_one
+from mainstem.engine.sources.looks import LOOKS
+from mainstem.engine.sources.run import RUNS
 from mainstem.errors import MainstemError
 
 ALL = list(specs().values())
@@ -36,7 +39,10 @@ def test_a_connector_is_described_and_runs(spec):
     assert len(set(names)) == len(names)
     own = OF_SOURCES if spec.role is Role.SOURCE else OF_SINKS
     assert not {CONNECTOR, *own} & set(names)
-    if spec.role is Role.SOURCE:
+    if runs_on_spark(spec.name) and spec.role is Role.SOURCE:
+        assert spec.name in LOOKS
+        assert spec.name in RUNS
+    elif spec.role is Role.SOURCE:
         assert callable(capture_of(spec.name).look)
     else:
         assert callable(module_of(spec.name).check)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.unit.serving import Quiet, serving
 
 from mainstem.connect.connectors.http import SPEC
 from mainstem.connect.targets import http, rest
@@ -39,7 +38,7 @@ class Hook:
 def hook() -> Iterator[Hook]:
     made = Hook()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
             rows = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             made.headers.append(dict(self.headers))
@@ -52,17 +51,9 @@ def hook() -> Iterator[Hook]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.url = f"http://127.0.0.1:{server.server_port}/hook"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield made
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Handler) as url:
+        made.url = f"{url}/hook"
+        yield made
 
 
 @pytest.fixture

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.unit.serving import Quiet, serving
 
 from mainstem.connect.connectors.opensearch import SPEC
 from mainstem.connect.targets import opensearch
@@ -38,7 +37,7 @@ class Server:
 def server() -> Iterator[Server]:
     made = Server()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def say(self, status: int, document: Any) -> None:
             body = json.dumps(document).encode()
             self.send_response(status)
@@ -69,17 +68,9 @@ def server() -> Iterator[Server]:
             ]
             self.say(200, {"items": items})
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.url = f"http://127.0.0.1:{listening.server_port}"
-    thread = threading.Thread(target=listening.serve_forever, args=(0.01,))
-    thread.start()
-    yield made
-    listening.shutdown()
-    thread.join()
-    listening.server_close()
+    with serving(Handler) as url:
+        made.url = url
+        yield made
 
 
 @pytest.fixture

@@ -77,6 +77,7 @@ def test_a_condition_knows_its_place_and_loses_its_comments_when_shown() -> None
         ("SQL_SYNTAX", (1, 31), "a INT CHECK ()"),
         ("SQL_SYNTAX", (1, 34), "a INT CHECK (a > )"),
         ("SQL_SYNTAX", (1, 28), "a INT PII PII"),
+        ("SQL_SYNTAX", (1, 18), "a NOT NULL"),
         ("NOT_SUPPORTED", (1, 24), "a INT DEFAULT 3"),
     ],
 )
@@ -93,6 +94,20 @@ def test_a_misspelt_action_has_a_suggestion() -> None:
     with pytest.raises(MainstemError) as caught:
         parse_one("CREATE STREAM s (a INT CHECK (a > 0) ON VIOLATION dropp)")
     assert 'Did you mean "drop"?' in caught.value.hint
+
+
+@pytest.mark.parametrize("kind", ["STREAM", "TABLE"])
+def test_columns_of_a_query_have_rules_without_types(kind: str) -> None:
+    found = made(f"""CREATE {kind} t (
+        id NOT NULL ON VIOLATION drop, n CONSTRAINT few CHECK (n < 9) CHECK (n > 0), CHECK (id > 0)
+        ) WITH (key = 'id') AS SELECT id, n FROM s""")
+    assert [(r.name, r.action.value) for r in found.rules] == [
+        ("id_not_null", "drop"),
+        ("few", "quarantine"),
+        ("n_check", "quarantine"),
+        ("check", "quarantine"),
+    ]
+    assert found.columns == ()
 
 
 def test_a_table_may_have_tags() -> None:

@@ -46,7 +46,7 @@ def test_a_flow_that_is_not_the_tables_writes_nothing(monkeypatch: pytest.Monkey
         return False
 
     with pytest.raises(MainstemError) as refused:
-        module.apply_late(NONE, NONE, NONE, NONE, NONE, "t.5", TABLE, [SOURCE], is_live)
+        module.apply_late(NONE, NONE, NONE, NONE, NONE, "t.5", TABLE, [SOURCE], is_live, 0.0)
     assert refused.value.code == "TABLE_BEGINS_ANEW"
     # a look before the id was taken would say nothing of what happens behind it
     assert did == [module.corrections_of("t"), "look at t.5", "close"]

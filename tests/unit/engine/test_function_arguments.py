@@ -2,8 +2,8 @@
 
 import pytest
 
-from mainstem.engine.arrow_types import arrow_type
 from mainstem.engine.function_arguments import fits
+from mainstem.schemas.arrow_types import arrow_type
 
 
 @pytest.mark.parametrize(

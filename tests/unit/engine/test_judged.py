@@ -82,6 +82,16 @@ def test_a_rule_that_says_fail_fails_the_task(task: PlainTask) -> None:
     assert caught.value.code == "RULE_STOPS_ROW"
 
 
+def test_a_table_that_says_what_is_true_now_has_no_row_then(task: PlainTask) -> None:
+    definition: Any = parse_one(
+        "CREATE TABLE t (CHECK (n > 0)) AS SELECT id, count(*) AS n FROM s GROUP BY id"
+    ).definition  # type: ignore[union-attr]
+    task = PlainTask(Judge(definition, "t.1", 5.0, takes_back=True))
+    rows, aside = written(task, batch(None, ["check"], None))
+    assert (rows.topics, rows.values) == (None, [b"0", None, b"2"])
+    assert (aside.topics, aside.values) == ("_mainstem.quarantine", [b"1"])
+
+
 class Counts:
     """A topic of counts in memory, in the place of the log."""
 
@@ -113,7 +123,7 @@ def test_a_batch_is_counted_once_however_often_it_is_run(monkeypatch: pytest.Mon
 
     def started() -> judged.BrokenRows:
         nothing: Any = None
-        return judged.BrokenRows(Entry(definition, "f"), nothing, nothing, nothing)
+        return judged.BrokenRows(Entry(definition, "f"), (), nothing, nothing, nothing)
 
     rows = started()
     rows.count(['[{"few": 2}, 0]', '[{"few": 1, "check": 1}, 1]'], 0, "epoch")

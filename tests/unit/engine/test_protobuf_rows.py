@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mainstem.engine.arrow_types import arrow_type
 from mainstem.engine.protobuf_rows import message_rows, message_values, plain
 from mainstem.engine.spark_errors import flow_error
+from mainstem.schemas.arrow_types import arrow_type
 from mainstem.schemas.known import KnownSchemas
 from mainstem.schemas.model import Schema, SchemaType
 from mainstem.testing.registry import MemoryRegistry, written_by

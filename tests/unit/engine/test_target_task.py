@@ -18,7 +18,7 @@ from mainstem.engine import target_task
 from mainstem.engine.target import explained_target
 from mainstem.engine.target_task import TargetTask, TargetWork
 from mainstem.errors import MainstemError
-from mainstem.log.task_writer import Rows, TaskWrite
+from mainstem.log.task_writer import Rows, TaskResult, TaskWrite
 from mainstem.vocabulary import QUARANTINE_TOPIC, Column
 
 TASK = TaskWrite("out.1", "all", 7, "out", "tokens", None, recovering=True, epoch="e")
@@ -90,6 +90,26 @@ def test_rows_are_handed_over_before_anything_is_written(run: Any) -> None:
     assert json.loads(receipt.values[0]) == {"batch": 7, "records": 2}
     assert (aside.topics, aside.values) == (QUARANTINE_TOPIC, [b"no twos"])
     assert (task.made, task.aside) == (2, 1)
+
+
+class Stages(Target):
+    """Has its parts made visible by the driver."""
+
+    def staged(self) -> str:
+        assert self.calls[-1] == "finish"
+        return "there"
+
+
+def test_the_token_says_what_was_staged_and_so_does_a_batch_that_comes_again(run: Any) -> None:
+    task, _ = run(Stages(), iter([batch(1, 2)]))
+    assert task.note() == "there"
+    wrote, skipped = TaskResult(2, False, False), TaskResult(0, True, False, "there")
+    assert json.loads(task.done(wrote)) == {"aside": 1, "staged": "there"}
+    again, _ = run(Stages(), iter([]))
+    assert json.loads(again.done(skipped)) == {"aside": 0, "staged": "there"}
+    plain, _ = run(Target(), iter([batch(1)]))
+    assert plain.note() is None
+    assert plain.done(TaskResult(0, True, False)) is None
 
 
 def test_a_part_without_rows_asks_nobody(run: Any) -> None:

@@ -1,4 +1,4 @@
-"""What lists of records show of personal data."""
+"""What lists of records show of personal data, and what EXPLAIN says of rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.definitions.model import Create
 from mainstem.definitions.parse import parse
-from mainstem.gateway.contracts import Hidden, hidden
+from mainstem.gateway.contracts import Hidden, explained_rules, hidden
 
 SQL = """
 CREATE STREAM orders (id STRING, email STRING PII) WITH (key = 'id');
@@ -48,3 +48,20 @@ def test_a_value_that_cannot_be_read_is_masked_as_a_whole(
 ) -> None:
     assert Hidden(frozenset({"email"})).of_value(value) == shown
     assert Hidden().of_value(value) == value
+
+
+@pytest.mark.parametrize(
+    ("made", "from_table", "word"),
+    [
+        ("SELECT id, count(*) AS n FROM s GROUP BY id", False, "until"),
+        ("SELECT id, n FROM s", True, "until"),
+        ("SELECT id, n FROM s", False, "as it was"),
+    ],
+)
+def test_what_a_rule_means_for_rows_that_are_there(made: str, from_table: bool, word: str) -> None:
+    source = "TABLE s (id INT PRIMARY KEY, n INT)" if from_table else "STREAM s (id INT, n INT)"
+    text = f"CREATE {source}; CREATE TABLE t (n CHECK (n > 0)) WITH (key = 'id') AS {made}"
+    [read, table] = [s.definition for s in parse(text) if isinstance(s, Create)]
+    rule, meaning = explained_rules(table, [read], lambda name: {"n_check": 1})
+    assert rule == "rule n_check: n > 0, else quarantine; broken by 1 record"
+    assert word in meaning

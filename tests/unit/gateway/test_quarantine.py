@@ -117,8 +117,8 @@ class Topics:
 
 
 class Stub:
-    def __init__(self, log: Log, engine: Engine) -> None:
-        statement = parse_one("CREATE STREAM orders (id BIGINT)")
+    def __init__(self, log: Log, engine: Engine, orders: str = "STREAM orders (id INT)") -> None:
+        statement = parse_one(f"CREATE {orders}")
         assert isinstance(statement, Create)
         catalog = Catalog({"orders": Entry(statement.definition, "f")}, 1)
         nothing, topics, follower = cast(Any, None), cast(Any, Topics()), cast(Any, log)
@@ -193,6 +193,16 @@ def test_one_whole_record(client: TestClient) -> None:
 def test_summary(client: TestClient) -> None:
     [all_of_it] = client.get("/v1/quarantine/summary", params={"stream": "gone"}).json()["counts"]
     assert (all_of_it["cause"], all_of_it["held"]) == ("bad #", 1)
+
+
+def test_a_row_of_a_computed_table_is_not_written_by_hand(log: Log, engine: Engine) -> None:
+    derived = "TABLE orders (CHECK (n > 0)) AS SELECT id, count(*) AS n FROM s GROUP BY id"
+    app = create_app(cast(Services, Stub(log, engine, derived)))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        for force in (False, True):
+            answer = post(client, "replay", ids=[0], force=force)
+            assert outcomes(answer) == {0: "refused"}
+            assert "computed" in answer["records"][0]["problem"]
 
 
 def test_what_fits_is_replayed_and_the_rest_stays_with_the_reason(

@@ -111,3 +111,11 @@ def test_what_several_count_for_a_stream_is_added_up() -> None:
     index.count_rules("goods", {"few": 9})
     assert index.broken("good") == {"few": 7, "check": 1}
     assert index.broken("other") == {}
+
+
+def test_only_what_one_flow_has_counted() -> None:
+    index = QuarantineIndex(0)
+    index.count_rules("t|t.1", {"few": 2})
+    index.count_rules("t|t.2", {"few": 1})
+    index.count_rules("t|t.2|late", {"few": 4})
+    assert index.broken("t", "t.2") == {"few": 5}

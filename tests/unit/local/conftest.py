@@ -6,9 +6,9 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from tests.unit.serving import Quiet, serving
 
 from mainstem.local.jars_lock import Jar
 from mainstem.testing import waiting
@@ -39,7 +39,7 @@ class Repository:
 def repository() -> Iterator[Repository]:
     repository = Repository()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:
             path = self.path.lstrip("/")
             wanted = self.headers.get("Range")
@@ -67,17 +67,9 @@ def repository() -> Iterator[Repository]:
             end = repository.cut_after.pop(path, len(content))
             self.wfile.write(content[start:end])
 
-        def log_message(self, *arguments: object) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    repository.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=[0.01])
-    thread.start()
-    yield repository
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Handler) as url:
+        repository.url = url
+        yield repository
 
 
 @pytest.fixture

@@ -164,7 +164,7 @@ def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):
 def test_lock_is_complete():
     names = {jar.file_name for jar in locked_jars("broker")}
     assert {"kafka_2.13-4.2.2.jar", "log4j-slf4j-impl-2.25.5.jar"} <= names
-    assert len(locked_jars("spark")) == 6
+    assert len(locked_jars("spark")) == 8
     for jar in (*locked_jars("broker"), *locked_jars("spark")):
         assert len(jar.sha256) == 64 and jar.size > 0
 

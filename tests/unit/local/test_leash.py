@@ -30,7 +30,7 @@ from pathlib import Path
 from mainstem.local.process import Child, Command
 folder = Path(sys.argv[1])
 child = Child.start(Command("s", [sys.executable, "-c", sys.argv[2], str(folder / "pids")],
-                            folder / "s.log", folder))
+                            folder / "s.log", folder, grace=0.5))
 time.sleep(600)
 """
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="adopting orphans needs Linux")
@@ -78,7 +78,8 @@ def test_death_of_the_leash_ends_the_server(tmp_path, eventually):
 
 @on_linux
 def test_stop_ends_grandchildren(tmp_path, eventually):
-    child = Child.start(command(tmp_path, sys.executable, "-c", SERVER, str(tmp_path / "pids")))
+    argv = (sys.executable, "-c", SERVER, str(tmp_path / "pids"))
+    child = Child.start(command(tmp_path, *argv, grace=0.5))
     eventually((tmp_path / "pids").exists)
     child.stop()
     assert all(gone(pid) for pid in pids(tmp_path))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mainstem.log.rule_counts import RuleCounts, counted, read_counted, stream_of, writer_of
+from mainstem.log.rule_counts import RuleCounts, counted, counted_for, read_counted, writer_of
 from mainstem.vocabulary import Record
 
 
@@ -23,6 +23,8 @@ def test_a_topic_that_was_made_anew_is_told() -> None:
     assert not counts.of_another({"t": {0: 12, 1: 4}, "u": {0: 0}})
 
 
-def test_a_flow_counts_for_its_stream_under_a_name_of_its_own() -> None:
+def test_a_flow_counts_under_names_of_its_own() -> None:
     assert writer_of("good", "good.2") != writer_of("good", "good.1") != "good"
-    assert stream_of(writer_of("shop.good", "shop.good.2")) == stream_of("shop.good") == "shop.good"
+    assert counted_for("shop.good") == ("shop.good", None)
+    assert counted_for(writer_of("shop.good", "shop.good.2")) == ("shop.good", "shop.good.2")
+    assert counted_for(writer_of("t", "t.2", "late")) == ("t", "t.2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mainstem.connect.kafka_cluster import LOGIN
 from mainstem.connect.spec import ConnectorSpec, Field, FieldKind, Role
 
 SPEC = ConnectorSpec(
@@ -72,31 +73,6 @@ values name; one whose values name none goes to the quarantine.""",
             least=1,
             most=10_000,
         ),
-        Field(
-            "security",
-            FieldKind.TEXT,
-            "How the servers are talked to.",
-            "sasl_ssl",
-            default="plaintext",
-            choices=("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
-        ),
-        Field(
-            "mechanism",
-            FieldKind.TEXT,
-            "How the user logs in, with SASL.",
-            "scram-sha-512",
-            default="plain",
-            choices=("plain", "scram-sha-256", "scram-sha-512"),
-        ),
-        Field("user", FieldKind.TEXT, "Who logs in, with SASL.", "mainstem"),
-        Field(
-            "password", FieldKind.TEXT, "The user's password.", "${env:KAFKA_PASSWORD}", secret=True
-        ),
-        Field(
-            "ca",
-            FieldKind.TEXT,
-            "File with the certificate that the servers' are signed with, with TLS.",
-            "/etc/ssl/kafka-ca.pem",
-        ),
+        *LOGIN,
     ),
 )

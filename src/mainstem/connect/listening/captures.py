@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from mainstem.connect.capture import Captured
-from mainstem.connect.listening.column_list import Declared, read_columns
+from mainstem.connect.listening.column_list import columns_of, read_columns
 from mainstem.connect.listening.made_values import maker
 from mainstem.connect.listening.options import address_of, invalid, stream_of
 from mainstem.connect.listening.request_ids import RequestId
@@ -60,7 +60,7 @@ class WebhookCapture:
                     problem = "it needs the option columns"
                     raise invalid(option, str(options[option]), problem, "'id'")
             return (stream_of(name, options, RAW_COLUMNS, event_time="at"),)
-        return _typed(name, options, read_columns(options["columns"]))
+        return typed_stream(name, options, columns_of(read_columns(options["columns"])))
 
 
 class GeneratorCapture:
@@ -71,24 +71,23 @@ class GeneratorCapture:
         columns = read_columns(options["columns"], made=True)
         for declared in columns:
             maker(declared)
-        return _typed(name, options, columns)
+        return typed_stream(name, options, columns_of(columns))
 
 
-def _typed(
-    name: str, options: Mapping[str, Any], declared: Sequence[Declared]
+def typed_stream(
+    name: str, options: Mapping[str, Any], columns: tuple[Column, ...]
 ) -> tuple[Captured, ...]:
     """A stream with columns that are given, of which some may be key and event time."""
-    columns = tuple(one.column for one in declared)
     key = options["key"] or ()
     for column in key:
-        _known(columns, "key", column)
+        type_of(columns, "key", column)
     event_time = options["event_time"]
-    if event_time is not None and _known(columns, "event_time", event_time) not in TIME_TYPES:
+    if event_time is not None and type_of(columns, "event_time", event_time) not in TIME_TYPES:
         raise invalid("event_time", event_time, "it is no TIMESTAMP", "'at'")
     return (stream_of(name, options, columns, key=key, event_time=event_time),)
 
 
-def _known(columns: tuple[Column, ...], option: str, name: str) -> str:
+def type_of(columns: tuple[Column, ...], option: str, name: str) -> str:
     """The type of a column that an option names."""
     for column in columns:
         if column.name == name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mainstem.connect.listening.options import invalid
@@ -57,6 +58,16 @@ def read_columns(text: str, *, made: bool = False) -> list[Declared]:
         if names.count(name) > 1:
             raise invalid(OPTION, text, f'"{name}" is there twice', "'id BIGINT, name STRING'")
     return found
+
+
+def written_columns(types: Iterable[tuple[str, str]]) -> str:
+    """Names and types as `read_columns` takes them."""
+    return ", ".join(f"`{name.replace('`', '``')}` {type_}" for name, type_ in types)
+
+
+def columns_of(declared: Sequence[Declared]) -> tuple[Column, ...]:
+    """The columns alone."""
+    return tuple(one.column for one in declared)
 
 
 def _column(cursor: Cursor, *, made: bool) -> Declared:

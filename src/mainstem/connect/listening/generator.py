@@ -14,7 +14,6 @@ by, and begins again when the topic has stopped to grow.
 from __future__ import annotations
 
 import json
-import threading
 import time
 from typing import Any
 
@@ -22,6 +21,7 @@ from mainstem.connect.listening.column_list import read_columns
 from mainstem.connect.listening.last_number import NUMBER_HEADER, next_number
 from mainstem.connect.listening.made_values import row_maker
 from mainstem.connect.listening.running import Log, Task, Told
+from mainstem.connect.listening.trying import Trying
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.producer import Outgoing, TransactionalProducer
@@ -31,7 +31,6 @@ FINISHED = "finished"
 _FENCED = "WRITER_FENCED"
 _MOST_AT_ONCE = 5_000
 _TICK_SECONDS = 0.05
-_RETRY_SECONDS = 1.0
 _STAND_BY_SECONDS = 15.0
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -49,44 +48,34 @@ class Generator:
         self._rate: float = options["rate"]
         self._count: int | None = options["count"]
         self._row = row_maker(read_columns(options["columns"], made=True), options["seed"])
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"made-{task.name}", daemon=True)
+        self._making = Trying(f"made-{task.name}", self.told, self._run)
+        self._stopping = self._making.stopping
 
     # -- life
 
     def start(self) -> None:
         """Begin where the stream ends."""
-        self._thread.start()
+        self._making.start()
 
     def stop(self) -> None:
         """End, between two transactions."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._making.stop()
 
     def _run(self) -> None:
-        try:
-            while not self._stopping.is_set() and not self._try():
-                pass
-        except Exception:  # noqa: BLE001 - nobody waits for this thread
-            self.told.ended()
-
-    def _try(self) -> bool:
-        """True when all is done."""
-        try:
-            return self._generate()
-        except MainstemError as error:
-            if error.code == _FENCED:
+        while not self._stopping.is_set():
+            try:
+                self._generate()
+            except MainstemError as error:
+                if error.code != _FENCED:
+                    raise
                 self._stand_by()
             else:
-                self.told.failed(error)
-                self._stopping.wait(_RETRY_SECONDS)
-        return False
+                return
 
     # -- records
 
-    def _generate(self) -> bool:
-        """Until it is to stop, or all are made: True."""
+    def _generate(self) -> None:
+        """Until it is to stop, or all are made."""
         producer = TransactionalProducer(self._log.connection, self._id)  # 1.
         try:
             number = next_number(self._log.connection, self._stream.topic)  # 2.
@@ -96,7 +85,7 @@ class Generator:
                 self.told.detail = {"rate": self._rate, "next": number}
                 if self._count is not None and number >= self._count:
                     self.told.state = FINISHED
-                    return True
+                    return
                 due = first + int((time.monotonic() - began) * self._rate) + 1
                 end = min(due, number + _MOST_AT_ONCE, self._count or due)
                 if end <= number:
@@ -113,7 +102,6 @@ class Generator:
                 number = end
         finally:
             producer.close()
-        return True
 
     def _record(self, number: int, now: float) -> Outgoing:
         row = self._row(number, now)

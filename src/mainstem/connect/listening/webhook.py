@@ -30,6 +30,7 @@ from mainstem.connect.listening.request_ids import RequestId
 from mainstem.connect.listening.running import RUNNING, Log, Task, Told
 from mainstem.connect.listening.seen import Seen
 from mainstem.connect.listening.signatures import HEADERS, Signature
+from mainstem.connect.listening.trying import Trying
 from mainstem.definitions.model import Definition
 from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
@@ -48,7 +49,6 @@ RAW_COLUMNS = (
 ID_HEADER = "id"
 _PRIVATE = frozenset(("authorization", "cookie", "proxy-authorization"))
 """Headers that are for the gateway, and no part of what is told."""
-_RETRY_SECONDS = 1.0
 _OUR_FAULT = 500
 
 
@@ -75,38 +75,23 @@ class Webhook:
         self._id = RequestId(options["id"]) if options["id"] else None
         self._seen = Seen(options["within"] / 1000)
         self._counting = threading.Lock()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._begin, name=f"hook-{task.name}", daemon=True)
+        self._beginning = Trying(f"hook-{task.name}", self.told, self._begin)
         self.told.detail = {"path": f"/v1/hooks/{task.name}", "duplicates": 0, "refused": 0}
 
     # -- life
 
     def start(self) -> None:
         """Take requests as soon as the ids of those before are known."""
-        self._thread.start()
+        self._beginning.start()
 
     def stop(self) -> None:
         """Take no more; those that are being written are answered."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._beginning.stop()
 
     def _begin(self) -> None:
-        try:
-            while not self._stopping.is_set() and not self._is_ready():
-                self._stopping.wait(_RETRY_SECONDS)
-        except Exception:  # noqa: BLE001 - nobody waits for this thread
-            self.told.ended()
-
-    def _is_ready(self) -> bool:
-        try:
-            if self._id is not None:
-                self._find_ids()
-        except MainstemError as error:
-            self.told.failed(error)
-            return False
+        if self._id is not None:
+            self._find_ids()
         self.told.running()
-        return True
 
     def _find_ids(self) -> None:
         """The ids of the requests whose records are in the stream, of as long as they count."""
@@ -133,7 +118,7 @@ class Webhook:
 
         SOURCE_NOT_READY, BODY_TOO_LARGE, SIGNATURE_INVALID, INVALID_RECORD, or an error of the log.
         """
-        if self._stopping.is_set() or self.told.state != RUNNING:
+        if self._beginning.stopping.is_set() or self.told.state != RUNNING:
             raise MainstemError("SOURCE_NOT_READY", name=self._name)
         try:
             return self._take(headers, body, encode)

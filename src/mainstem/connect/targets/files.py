@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mainstem.connect.targets.file_formats import FileWriter, writer_for
+from mainstem.connect.targets.object_store import check_folder, check_path
 from mainstem.connect.targets.target import (
     DELETED,
     GONE,
@@ -42,7 +43,6 @@ from mainstem.connect.targets.target import (
     mismatch,
     refused,
 )
-from mainstem.errors import MainstemError
 
 GUARANTEE = "exactly once: files are named after their records, and appear whole or not at all"
 KEYED = False
@@ -63,14 +63,7 @@ def form(options: Mapping[str, Any]) -> Form:
 def check(options: Mapping[str, Any], shape: Shape) -> None:
     """Whether the folder can be made or written to."""
     folder = Path(options["folder"])
-    if not folder.is_absolute():
-        raise MainstemError(
-            "INVALID_OPTION",
-            option="folder",
-            value=options["folder"],
-            problem="it does not begin at the root",
-            advice="Write the whole path, such as /data/orders.",
-        )
+    check_path("folder", options["folder"])
     if any(column.name.lower() == DELETED for column in shape.columns) and shape.deletes:
         raise mismatch(
             f"folder {folder}",
@@ -78,12 +71,7 @@ def check(options: Mapping[str, Any], shape: Shape) -> None:
             "Give the column another name in a query before the sink.",
         )
     with told(folder):
-        there = next(path for path in (folder, *folder.parents) if path.exists())
-        if not there.is_dir():
-            raise refused(f"folder {folder}", f"{there} is not a folder", "Choose another one.")
-        if not os.access(there, os.W_OK | os.X_OK):
-            problem = f"no permission to write in {there}"
-            raise refused(f"folder {folder}", problem, "Give it to the user that runs Mainstem.")
+        check_folder(f"folder {folder}", folder)
 
 
 def open_target(options: Mapping[str, Any], shape: Shape) -> FilesTarget:

@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from mainstem.connect.kafka_cluster import connection_of
 from mainstem.connect.targets.routes import NoRouteError, Routes, key_of
 from mainstem.connect.targets.target import (
     ID,
@@ -203,20 +204,7 @@ class _UnfinishedError(Exception):
 def _connection(options: Mapping[str, Any]) -> Connection:
     if options["servers"] is None:
         return Connection.from_dict(options[OWN_LOG])
-    given = {
-        "security.protocol": options["security"],
-        "sasl.mechanisms": options["mechanism"].upper(),
-        "sasl.username": options["user"],
-        "sasl.password": options["password"],
-        "ssl.ca.location": options["ca"],
-    }
-    sasl = options["security"].startswith("sasl")
-    found = {
-        name: value
-        for name, value in given.items()
-        if value is not None and (sasl or not name.startswith("sasl."))
-    }
-    return Connection(options["servers"], found)
+    return connection_of(options)
 
 
 @contextmanager

@@ -6,6 +6,10 @@ form(options)                 how it wants its rows
 check(options, shape)         called while a plan is made: raises what would keep it from writing
 open_target(options, shape)   the target, for one task of one batch
 
+One that takes a batch as a whole (`Committer`) has a fourth:
+
+open_committer(options, shape, sink)   brings what the tasks have staged into the target
+
 `options` are those of the connector's description (`connectors`), secrets filled in.
 """
 
@@ -16,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -113,6 +117,8 @@ class Part:
     topics: Mapping[str, str]
     """The ids of the topics that the sink reads. A topic that was made anew has another one, and
     offsets of the old one mean nothing."""
+    prepared: str = ""
+    """What the target's committer said to the tasks, if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,35 @@ class Target(Protocol):
         ...
 
 
+@runtime_checkable
+class Staging(Protocol):
+    """A target whose parts become visible all at once, by the module's committer."""
+
+    def staged(self) -> str:
+        """What the committer needs to find the part; asked for behind `finish`.
+
+        The commit token of the task carries it, so it is some hundred bytes and no more.
+        """
+        ...
+
+
+class Committer(Protocol):
+    """Makes the parts of a batch visible in one step. In the driver, for one run of a flow.
+
+    `finish` of the target brings a part to a safe place, where no reader looks. When all tasks have
+    written their tokens, `commit` is called with what they said. It is called again with the same
+    after a crash, and must find out by itself what is in the target already.
+    """
+
+    def prepare(self) -> str:
+        """Called before the first batch: makes what is missing; what it says goes to the tasks."""
+        ...
+
+    def commit(self, staged: Sequence[str]) -> None:
+        """Brings the parts of one batch into the target; raises as a target does."""
+        ...
+
+
 class TargetModule(Protocol):
     """What a module of this package offers."""
 
@@ -178,6 +213,14 @@ class TargetModule(Protocol):
 def module_of(connector: str) -> TargetModule:
     """The target of a connector that is known to be there (`catalogue`)."""
     return cast(TargetModule, import_module(f"{__package__}.{connector.replace('-', '_')}"))
+
+
+def committer_of(
+    connector: str, options: Mapping[str, Any], shape: Shape, sink: str
+) -> Committer | None:
+    """What makes the batches of a sink visible; None: its parts are so by themselves."""
+    make = getattr(module_of(connector), "open_committer", None)
+    return None if make is None else cast(Committer, make(options, shape, sink))
 
 
 def check_target(
@@ -230,6 +273,13 @@ def by_partition(rows: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
     for topic, partition in zip(*(column.to_pylist() for column in pairs.columns), strict=True):
         same = pc.and_(pc.equal(rows[TOPIC], topic), pc.equal(rows[PARTITION], partition))
         yield topic, partition, rows.filter(same)
+
+
+def last_of_each(rows: pa.Table) -> pa.Table:
+    """Of rows with one key the last one, in their order."""
+    numbers = pa.array(range(rows.num_rows), pa.int64())
+    last = pa.table({ID: rows[ID], "n": numbers}).group_by(ID).aggregate([("n", "max")])
+    return rows.take(last["n_max"].sort())
 
 
 def json_rows(rows: pa.Table, *, deletes: bool) -> list[str]:

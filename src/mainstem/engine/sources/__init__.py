@@ -1,0 +1,1 @@
+"""Sources that run as flows of the engine."""
