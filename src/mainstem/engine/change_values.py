@@ -25,6 +25,7 @@ from mainstem.schemas.changes import (
     NO_YEAR,
     PAYLOAD,
     SNAPSHOT,
+    SNAPSHOT_PARTS,
     ChangeReading,
     unavailable,
 )
@@ -81,7 +82,8 @@ def change_column(
         case "at":
             return F.timestamp_micros(source.getField("ts_us"))
         case _ if name == SNAPSHOT:
-            return source.getField("snapshot")
+            parts = (source.getField(part).cast("string") for part in SNAPSHOT_PARTS)
+            return F.concat_ws(" ", *parts)
     side = row.getField(name)
     fields = struct_fields(_type(definition, name)).values()
     made = F.struct(

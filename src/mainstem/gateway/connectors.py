@@ -204,12 +204,16 @@ class Connectors:
         self._kept(name).reset_offsets()
 
     def snapshot(self, name: str, tables: Sequence[str]) -> list[str]:
-        """Have rows of some tables read once more, or of all; gives which."""
+        """Have rows of some tables read once more, or of all but an outbox, whose events would be
+        sent twice; gives which.
+        """
         care = self._kept(name)
         if care.wanted is None:
             raise MainstemError("CONNECTOR_UNKNOWN", name=name, suggestion="")
         known = care.wanted.tables
-        chosen = [_named(table, known, care.wanted.name) for table in tables] or list(known)
+        outbox = care.wanted.options.get("outbox")
+        others = [one for one in known if outbox not in (one, one.partition(".")[2])]
+        chosen = [_named(table, known, care.wanted.name) for table in tables] or others
         care.snapshot(chosen)
         return chosen
 

@@ -44,7 +44,7 @@ def _row(
     source = payload["source"]
     found = {
         "op": payload["op"],
-        "position": position_of(source),
+        "position": _position(source),
         "transaction": _transaction(source),
         "at": source["ts_us"],
     }
@@ -55,8 +55,7 @@ def _row(
     return found
 
 
-def position_of(source: Mapping[str, Any]) -> str | None:
-    """Where in its source's log a change is, by what Debezium says of the source."""
+def _position(source: Mapping[str, Any]) -> str | None:
     if "file" in source:  # a binary log of MySQL's
         return f"{source['file']}:{source['pos']}:{source['row']}"
     return position_text(source.get("lsn"))

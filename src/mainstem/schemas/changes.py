@@ -29,7 +29,9 @@ NO_YEAR = 1900
 UNAVAILABLE = "__mainstem_unavailable__"
 """In place of a large value that did not change, of a row that was gone when it was looked up."""
 SNAPSHOT = HIDDEN_PREFIX + "snapshot"
-"""A column beside those of a stream of changes: what Debezium says of the records of a snapshot."""
+"""A column beside those of a stream of changes: what Debezium says of the records of a snapshot,
+and where in the source's log that began, which tells it from others (`snapshot_text`)."""
+SNAPSHOT_PARTS = ("snapshot", "lsn", "file", "pos")
 CHANGED = "SOURCE_CHANGED"
 _MOST_KEPT = 1000
 
@@ -103,6 +105,12 @@ class ChangeReading:
     """Columns of MySQL's YEAR, whose zero comes as `NO_YEAR`, before which there are none."""
     moments: frozenset[str] = frozenset()
     """Columns of MySQL's TIMESTAMP, whose zero comes as that of Unix, which they cannot hold."""
+
+
+def snapshot_text(source: Mapping[str, Any]) -> str:
+    """The same of the `source` of a record that is read without Spark."""
+    told = (source.get(name) for name in SNAPSHOT_PARTS)
+    return " ".join(str(part) for part in told if part is not None)
 
 
 def beginning(value: bytes) -> bytes:
