@@ -32,13 +32,13 @@ test: $(STAMP)
 	$(MAKE) -j 2 lint classes
 	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(TESTS)
 
-## longer, and other random choices each time: exactly once under 30 deaths of the engine, 220 made-up
+## longer, and other random choices each time: exactly once under 30 deaths of the engine and of what it is connected to, 220 made-up
 ## queries, Nexmark and cases in other pieces; MAINSTEM_SEED=n repeats a run
 soak: export MAINSTEM_SEED ?= $(shell date +%s)
 soak: $(STAMP)
 	MAINSTEM_KILLS=30 $(BIN)/python -m pytest tests/faults -s
 	MAINSTEM_QUERIES=220 $(BIN)/python -m pytest tests/system/properties -s
-	$(BIN)/python -m pytest tests/cases tests/system/nexmark
+	$(BIN)/python -m pytest tests/cases tests/system/nexmark tests/soak
 
 ## style and types
 lint: $(STAMP)

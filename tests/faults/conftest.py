@@ -6,7 +6,9 @@ import pytest
 from tests.faults.flows import FULL
 
 # parts of `make soak`; `make test` has a look at the same steps in tests/system
-collect_ignore = [] if FULL else ["test_backfills.py", "test_growing.py", "test_more_flows.py"]
+collect_ignore = (
+    [] if FULL else ["test_backfills.py", "test_growing.py", "test_lakes.py", "test_more_flows.py"]
+)
 LINES = pytest.StashKey[list[str]]()
 
 

@@ -352,8 +352,10 @@ def test_workers_of_the_engine_die(world: World) -> None:
             log = world.batches(flow)
             world.wait_for_batches(flow, 1)
             begun = log.begun()
+            world.load.burst(SMALL_BATCH)  # the driver writes small batches itself
             eventually(lambda log=log, begun=begun: log.begun() > begun, every=0.01)
-            os.kill(world.chance.choice(world.faults.workers()), signal.SIGKILL)
+            workers = eventually(world.faults.workers, every=0.01, what="workers")
+            os.kill(world.chance.choice(workers), signal.SIGKILL)
             world.count("worker")
             world.wait_for_batches(flow, 1)
     assert world.faults.stack.pid("engine") == engine

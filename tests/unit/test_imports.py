@@ -28,7 +28,7 @@ ALSO = {
     "connect.local_worker": {"local.private_files"},
     "connect.kept_secrets": {"local.private_files"},
     "engine.__main__": {"local.endpoints"},
-    "engine.class_archive": {"local", "testing"},  # a program of its own
+    "engine.class_archive": {"local"},  # a program of its own
     "gateway.__main__": {"local.endpoints"},
 }
 # modules at the top, each of which may import those before it

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from mainstem.catalog.compare import changed_columns, differences
+from mainstem.catalog.compare import differences
 from mainstem.catalog.connectors import (
     Connectors,
     check_drop,
@@ -16,12 +16,8 @@ from mainstem.catalog.connectors import (
 )
 from mainstem.catalog.entry import Catalog, Entry, Origin
 from mainstem.catalog.fingerprint import (
-    conditions_of,
     core_of,
     fingerprint,
-    function_versions,
-    own_parts,
-    rows_read,
     with_inputs,
 )
 from mainstem.catalog.functions import check_users, function_steps, renewed
@@ -35,15 +31,15 @@ from mainstem.catalog.plan import (
     Step,
     topic_need,
 )
+from mainstem.catalog.rebuild import must_rebuild
 from mainstem.catalog.schemas import Schemas, schema_steps
 from mainstem.catalog.shared import check_rebuild, check_topics
 from mainstem.definitions.connections import receipts
-from mainstem.definitions.flow import check_flow, flow_kind
-from mainstem.definitions.following import check_follows, follows, only_added
-from mainstem.definitions.model import Definition, FlowKind, FunctionDefinition, Kind, Query
+from mainstem.definitions.flow import check_flow
+from mainstem.definitions.following import check_follows, follows
+from mainstem.definitions.model import Definition, FunctionDefinition, Kind, Query
 from mainstem.definitions.patterns import TopicPattern
 from mainstem.definitions.resolve import order, resolve
-from mainstem.definitions.state import keeps_state, streams_in_order
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import Column, Offsets
 
@@ -382,7 +378,7 @@ class _Planner:
             fingerprint=print_,
             origin=self.origin if given else before.origin,
         )
-        if restarted or self._must_rebuild(old, definition, inputs):
+        if restarted or must_rebuild(self.catalog, self.connectors, old, definition, inputs):
             check_rebuild(definition, "; ".join(why))
             self.restarted.add(name)
             generation = before.newest_generation + 1
@@ -395,59 +391,6 @@ class _Planner:
             entry = replace(entry, grown=self._since(before, definition))
             self.steps.append(ChangeInPlace(entry, before, "; ".join(why)))
 
-    def _must_rebuild(self, old: Definition, new: Definition, inputs: Sequence[Definition]) -> bool:
-        """True when what was written or kept as state does not fit what is wanted."""
-        if old.kind is not new.kind or old.derived is not new.derived:
-            return True
-        if new.derived and _format(old) != _format(new):
-            return True  # what was written in the old one could not be read any more
-        if new.target is not None:
-            return self._begins_anew(old, new, inputs)
-        if new.source is not None and new.derived:
-            return _shape(old) != _shape(new) and not _grown(old, new)
-        if new.query is None:
-            return new.kind is Kind.TABLE and _shape(old) != _shape(new)
-        if flow_kind(inputs) is FlowKind.TABLE and new.kind is Kind.STREAM:
-            # the flow only knows how far it has read: what was written stays as it is
-            return {i.topic for i in inputs} != {i.topic for i in self._known_inputs(old)}
-        grown = _grown(old, new)
-        if flow_kind(inputs) is FlowKind.TABLE and (grown or _shape(old) == _shape(new)):
-            # asked anew, the differences are written; but keys would move to other partitions
-            return bool(new.partitions) and old.partitions != new.partitions
-        before = self._known_inputs(old)
-        if streams_in_order(old, before) != streams_in_order(new, inputs):
-            return True
-        kept = keeps_state(new, inputs) or keeps_state(old, before)
-        keeps = new.kind is Kind.TABLE or kept
-        if not keeps:
-            return False
-        if new.kind is Kind.TABLE and new.partitions and old.partitions != new.partitions:
-            return True  # keys move to other partitions
-        if own_parts(old) != own_parts(new) or (old.columns != new.columns and not grown):
-            return True
-        if function_versions(old) != function_versions(new):
-            return True
-        if new.kind is Kind.TABLE and conditions_of(old) != conditions_of(new):
-            return True  # what was written may break them, and what was left out keep them
-        read = set(new.query.columns_read)
-        for source in inputs:
-            entry = self.catalog.get(source.name)
-            # other rules let other records through from now on; what was read stays
-            if entry is None or rows_read(entry.definition) == rows_read(source):
-                continue
-            touched = changed_columns(entry.definition, source)
-            if read & touched or ("*" in read and not _grown(entry.definition, source)):
-                return True
-        return False
-
-    def _begins_anew(self, old: Definition, new: Definition, inputs: Sequence[Definition]) -> bool:
-        """True when a sink writes to, or reads from, another place than before."""
-        if [i.topic for i in inputs] != [i.topic for i in self._known_inputs(old)]:
-            return True
-        if old.target == new.target:
-            return False
-        return self.connectors is None or self.connectors.moved(old, new)
-
     def _since(self, before: Entry, new: Definition) -> Mapping[str, Offsets]:
         """The columns that a flow's table has gained, and where its topic ended before that."""
         known = {column.name for column in before.definition.columns}
@@ -456,11 +399,6 @@ class _Planner:
             return before.grown
         end = self.facts.ends(new.topic)
         return {**before.grown, **dict.fromkeys(added, end)}
-
-    def _known_inputs(self, definition: Definition) -> list[Definition]:
-        """What a definition of the catalog reads there."""
-        names = definition.query.inputs if definition.query else ()
-        return [entry.definition for name in names if (entry := self.catalog.get(name))]
 
     def _check_foreign_records(self, definition: Definition) -> None:
         """A flow has its topic for itself: it may not mix with, nor empty, what others wrote.
@@ -507,19 +445,3 @@ class _Planner:
             actual=actual,
             wanted=wanted,
         )
-
-
-def _grown(old: Definition, new: Definition) -> bool:
-    """True when columns were added by themselves: until then, no record had a value for them."""
-    if not (old.follows and new.follows and only_added(old.columns, new.columns)):
-        return False
-    return (old.key, _format(old)) == (new.key, _format(new))
-
-
-def _shape(definition: Definition) -> tuple[object, ...]:
-    return definition.columns, definition.key, _format(definition)
-
-
-def _format(definition: Definition) -> tuple[object, ...]:
-    kinds = definition.format, definition.key_format
-    return *kinds, definition.delimiter, definition.record

@@ -18,8 +18,7 @@ from pyspark.sql import functions as F
 
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
-from mainstem.schemas.change_text import position_text
-from mainstem.schemas.changes import SNAPSHOT, NotAChange, beginning
+from mainstem.schemas.changes import SNAPSHOT, NotAChange, beginning, snapshot_text
 
 FIRST = ("first", "first_in_data_collection")
 LAST = ("last", "last_in_data_collection")
@@ -38,8 +37,8 @@ class Seen:
     op: str
     mark: str | None
     """Of a snapshot's record; None for any other."""
-    position: str | None
-    """All records of a snapshot have the same one."""
+    place: str | None
+    """Where in the source's log a snapshot began; all of its records have the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +81,14 @@ def suspicious(*, open_: bool) -> Column:
 
 def mark_of() -> Column:
     """What a record of a snapshot is marked with; NULL for any other."""
-    said = F.col(SNAPSHOT)
+    said = F.substring_index(SNAPSHOT, " ", 1)
     return F.when((F.col("op") == "r") & said.isin(*MARKS), said)
 
 
 def _is_anew(last: Seen, each: Seen) -> bool:
     if each.mark is None:
         return last.mark is not None and last.mark not in LAST
-    return last.mark is None or last.position != each.position
+    return last.mark is None or last.place != each.place
 
 
 def _turns(batch: DataFrame) -> list[tuple[Seen, Seen | None]]:
@@ -98,20 +97,21 @@ def _turns(batch: DataFrame) -> list[tuple[Seen, Seen | None]]:
     Each has the one before it in the batch.
     """
     order = Window.partitionBy(F.lit(0)).orderBy("_offset")
-    told = batch.select("_offset", "op", mark_of().alias("mark"), "position")
+    place = F.substring(SNAPSHOT, F.instr(F.col(SNAPSHOT), " ") + 1, F.length(SNAPSHOT))
+    told = batch.select("_offset", "op", mark_of().alias("mark"), place.alias("place"))
     told = told.select(
         "*",
-        F.lag(F.struct("_offset", "op", "mark", "position")).over(order).alias("last"),
+        F.lag(F.struct("_offset", "op", "mark", "place")).over(order).alias("last"),
         F.lead("op").over(order).alias("next"),
     )
     last = F.col("last")
     other = ~F.col("mark").eqNullSafe(last.mark) & (F.col("mark").isNull() | last.mark.isNull())
-    moved = F.col("mark").isNotNull() & (F.col("position") != last.position)
+    moved = F.col("mark").isNotNull() & (F.col("place") != last.place)
     edge = last.isNull() | F.col("next").isNull() | (F.col("op") == "t")
     rows = told.where(edge | other | moved).orderBy("_offset").collect()
     return [
         (
-            Seen(row["_offset"], row.op, row.mark, row.position),
+            Seen(row["_offset"], row.op, row.mark, row.place),
             None if row["last"] is None else Seen(*row["last"]),
         )
         for row in rows
@@ -139,9 +139,8 @@ def _seen(offset: int, value: bytes | None) -> Seen | None:
     try:
         begins = beginning(value or b"")
         payload = json.loads((value or b"")[len(begins) : -1])
-        op, source = payload["op"], payload["source"]
-        mark = source.get("snapshot")
-        snapshot = op == "r" and mark in MARKS
-        return Seen(offset, op, mark if snapshot else None, position_text(source.get("lsn")))
+        mark, _, place = snapshot_text(payload["source"]).partition(" ")
+        op: str = payload["op"]
+        return Seen(offset, op, mark if op == "r" and mark in MARKS else None, place)
     except (NotAChange, ValueError, KeyError, TypeError):
         return None  # it is in the quarantine

@@ -23,12 +23,13 @@ from mainstem.schemas.changes import (
     NO_NUMBERS,
     PAYLOAD,
     SNAPSHOT,
+    SNAPSHOT_PARTS,
     ChangeReading,
     unavailable,
 )
 
 _SIDES = ("before", "after")
-_SOURCE = "struct<lsn:bigint,txId:bigint,ts_us:bigint,snapshot:string>"
+_SOURCE = "struct<lsn:bigint,txId:bigint,ts_us:bigint,file:string,pos:bigint,snapshot:string>"
 _RAW = {"date": "int", "timestamp_ntz": "bigint"}
 _BOUNDS = {
     # the years 1 to 9999: what is beyond has no text that all would read, infinity among it
@@ -71,7 +72,8 @@ def change_column(
         case "at":
             return F.timestamp_micros(source.getField("ts_us"))
         case _ if name == SNAPSHOT:
-            return source.getField("snapshot")
+            parts = (source.getField(part).cast("string") for part in SNAPSHOT_PARTS)
+            return F.concat_ws(" ", *parts)
     side = row.getField(name)
     fields = struct_fields(_type(definition, name)).values()
     made = F.struct(

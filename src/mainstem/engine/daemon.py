@@ -5,9 +5,11 @@ import time
 
 import pandas  # noqa: F401
 import pyarrow.compute  # noqa: F401
+import pyspark.sql.conversion
+import pyspark.worker_message  # noqa: F401
 from pyspark.daemon import manager
 
-import mainstem.log.task_writer  # noqa: F401
+import mainstem.engine.batch_tasks  # noqa: F401
 from mainstem.engine import whole_input
 
 if __name__ == "__main__":

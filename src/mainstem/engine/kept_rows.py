@@ -76,14 +76,9 @@ class KeptRows:
 
         `schema` is that of the rows that were written. For a small batch one task does it all.
         """
-        session = touched.sparkSession
-        pieces = self._pieces(batch_id)
-        if len(pieces) > _MANY:
-            self._merge(session, pieces, batch_id, schema)
-            pieces = self._pieces(batch_id)
-        if not pieces:
+        rows = self._rows(batch_id, touched.sparkSession, schema)
+        if rows is None:
             return None
-        rows = self._read(session, pieces, schema)
         if small:
             rows = rows.coalesce(1)
         if self._keys:
@@ -94,6 +89,13 @@ class KeptRows:
             wanted = wanted.hint("merge") if small else F.broadcast(wanted)
             rows = rows.join(wanted, tests, "left_semi")
         return self._newest(rows).drop(_BATCH)
+
+    def all_before(
+        self, batch_id: int, session: SparkSession, schema: StructType
+    ) -> DataFrame | None:
+        """What is kept for all keys when a batch begins; None: nothing at all."""
+        rows = self._rows(batch_id, session, schema)
+        return None if rows is None else self._newest(rows).drop(_BATCH)
 
     def write(self, batch_id: int, rows: DataFrame, *, small: bool) -> None:
         """Keeps these rows, and of their keys nothing else, for the batches that follow.
@@ -109,6 +111,14 @@ class KeptRows:
         else:
             self._checkpoints.delete_note(path, _FEW, 0)
             _write(path, rows)
+
+    def _rows(self, batch_id: int, session: SparkSession, schema: StructType) -> DataFrame | None:
+        """The rows of all pieces before a batch; None: there are none."""
+        pieces = self._pieces(batch_id)
+        if len(pieces) > _MANY:
+            self._merge(session, pieces, batch_id, schema)
+            pieces = self._pieces(batch_id)
+        return self._read(session, pieces, schema) if pieces else None
 
     def _pieces(self, batch_id: int) -> list[_Piece]:
         """The pieces of all batches before this one, the oldest first; what is merged goes."""

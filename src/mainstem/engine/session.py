@@ -63,6 +63,8 @@ _JVM_OPTIONS = (
     # Spark runs a regular expression over long Python errors; the default stack is too small
     "-Xss4m",
     "-XX:+UseParallelGC",
+    # Spark's classes take more: with the default, all of the heap is collected twice at the start
+    "-XX:MetaspaceSize=256m",
     # each query of each flow is code of its own; when the room for it is full, Java stops compiling
     "-XX:ReservedCodeCacheSize=512m",
     "-Duser.timezone=UTC",

@@ -195,7 +195,7 @@ class TargetFlow:
     def _prepare(self) -> str:
         """What the committer tells the tasks; nothing when there is none."""
         connector = self._target.connector
-        options = spec_of(Role.SINK, connector).resolve(dict(self._target.options), self._secrets)
+        options = spec_of(Role.SINK, connector).resolve(self._written, self._secrets)
         parts = (connector, options, self._shape, self._entry.name)
         self._committer = self._ask(committer_of, *parts)
         return "" if self._committer is None else self._ask(self._committer.prepare)

@@ -29,8 +29,7 @@ _DELAY_SECONDS = 60.0
 
 def class_archive(java: Java, artifacts: SparkJars) -> Path:
     """The archive for this Java, this Spark and these jars, whether it has been made or not."""
-    what = f"{version('pyspark')} with flows"  # another word for what it is made by: a new one
-    return _archive(java, what, (*artifacts.jars, artifacts.bare_fs))
+    return _archive(java, version("pyspark"), (*artifacts.jars, artifacts.bare_fs))
 
 
 def broker_archive(java: Java, jars: Sequence[Path]) -> Path:

@@ -27,7 +27,9 @@ NO_NUMBERS = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY"
 UNAVAILABLE = "__mainstem_unavailable__"
 """In place of a large value that did not change, of a row that was gone when it was looked up."""
 SNAPSHOT = HIDDEN_PREFIX + "snapshot"
-"""A column beside those of a stream of changes: what Debezium says of the records of a snapshot."""
+"""A column beside those of a stream of changes: what Debezium says of the records of a snapshot,
+and where in the source's log that began, which tells it from others (`snapshot_text`)."""
+SNAPSHOT_PARTS = ("snapshot", "lsn", "file", "pos")
 CHANGED = "SOURCE_CHANGED"
 _MOST_KEPT = 1000
 
@@ -85,6 +87,12 @@ class ChangeReading:
     """Columns that are texts, and come as a time of day in microseconds."""
     numbers: frozenset[str] = frozenset()
     """Columns that are texts, and hold numbers without bounds, or what is none (`NO_NUMBERS`)."""
+
+
+def snapshot_text(source: Mapping[str, Any]) -> str:
+    """The same of the `source` of a record that is read without Spark."""
+    told = (source.get(name) for name in SNAPSHOT_PARTS)
+    return " ".join(str(part) for part in told if part is not None)
 
 
 def beginning(value: bytes) -> bytes:

@@ -2,7 +2,8 @@
 
 Use them with `pytest_plugins = ["mainstem.testing.fixtures"]` in a project's `conftest.py`.
 Imports are inside, so that tests without servers start at once. All Java of the run compiles
-quickly rather than well: nothing in it lives long enough for the better code to pay.
+quickly rather than well: nothing in it lives long enough for the better code to pay. One thread
+collects its garbage: there are more JVMs than cores, and several threads would wait for each other.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from mainstem.testing.driver import Driver
 
 
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ParallelGCThreads=1")
 
 
 @pytest.fixture(scope="session")

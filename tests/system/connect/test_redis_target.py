@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import socket
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,10 +18,11 @@ from mainstem.connect.connectors.redis import SPEC
 from mainstem.connect.targets import redis as target_module
 from mainstem.connect.targets.target import GONE, ID, OFFSET, PARTITION, ROW, TOPIC, Part, Shape
 from mainstem.errors import MainstemError
-from mainstem.testing.redis_server import PROGRAM, RedisServer
+from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import Column
 
 redis = pytest.importorskip("redis", reason="the package redis is not installed")
+PROGRAM = shutil.which("redis-server")
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="redis-server is not installed")
 
 SHAPE = Shape("orders", (Column("id", "int"), Column("n", "decimal(5,2)")), ("id",), True, True)
@@ -40,10 +45,29 @@ class Server:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with RedisServer(tmp_path_factory.mktemp("redis"), "secret") as started:
-        client = redis.Redis(port=started.port, password="secret", decode_responses=True)
-        yield Server(started.url, client)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder: Path = tmp_path_factory.mktemp("redis")
+    assert PROGRAM is not None
+    place = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)]
+    command = [PROGRAM, *place, "--save", "", "--requirepass", "secret"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    client = redis.Redis(port=port, password="secret", decode_responses=True)
+
+    def answers() -> bool:
+        try:
+            return bool(client.ping())
+        except redis.exceptions.ConnectionError:
+            return False
+
+    try:
+        eventually(answers, what="Redis answers")
+        yield Server(f"redis://127.0.0.1:{port}/0", client)
+    finally:
         client.close()
+        process.terminate()
+        process.wait(120)
 
 
 @pytest.fixture

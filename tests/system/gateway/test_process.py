@@ -70,21 +70,27 @@ class Gateway:
         return (self.folder / "gateway.log").read_text()
 
 
-@pytest.fixture
-def gateway(servers: Stack, tmp_path: Path) -> Iterator[Gateway]:
-    (tmp_path / "mainstem.toml").write_text('name = "tests"\n')
+@pytest.fixture(scope="module")
+def process(servers: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    folder = tmp_path_factory.mktemp("gateway")
+    (folder / "mainstem.toml").write_text('name = "tests"\n')
     endpoints = servers.endpoints.model_copy(
         update={"gateway_host": "127.0.0.1", "gateway_port": free_port()}
     )
-    made = Gateway(tmp_path, endpoints)
-    made.start()
-    try:
-        made.ready()
-        yield made
-    finally:
-        if made.process is not None and made.process.poll() is None:
-            made.stop(signal.SIGKILL)
-        made.http.close()
+    made = Gateway(folder, endpoints)
+    yield made
+    if made.process is not None and made.process.poll() is None:
+        made.stop(signal.SIGKILL)
+    made.http.close()
+
+
+@pytest.fixture
+def gateway(process: Gateway) -> Gateway:
+    """Shared by all tests; one that another test has ended starts again."""
+    if process.process is None or process.process.poll() is not None:
+        process.start()
+    process.ready()
+    return process
 
 
 @pytest.fixture

@@ -183,9 +183,15 @@ def test_rows_are_upserted_and_deleted(sink: Make, batch: Batch) -> None:
     assert out.ids() == [1, 2], "an older deletion changes nothing"
     out.take(batch(-1, -2).set_column(5, OFFSET, pa.array([20, 21])))
     assert out.ids() == []
+    out.take(batch(-30))
+    assert out.ids() == []
 
 
-def test_keys_of_several_columns_and_null(sink: Make, batch: Batch) -> None:
+@pytest.mark.parametrize("few", [0, 200])
+def test_keys_of_several_columns_and_null(
+    sink: Make, batch: Batch, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(iceberg_files, "_FEW_KEYS", few)
     shape = replace(TABLE, key=("id", "name"), columns=(*COLUMNS, Column("n", "int")))
 
     def rows(offset: int, *given: tuple[int | None, str | None, int]) -> pa.Table:
@@ -213,6 +219,8 @@ def test_a_table_of_one_row(sink: Make, batch: Batch) -> None:
     out.take(batch(1, 2).set_column(8, ID, one))
     out.take(batch(3, 4).set_column(8, ID, one))
     assert out.ids() == [4]
+    out.take(batch(5, -6).set_column(8, ID, one))
+    assert out.ids() == []
 
 
 def test_new_columns_are_added(sink: Make, batch: Batch) -> None:
@@ -272,6 +280,22 @@ def test_a_row_that_lacks_what_the_table_demands_is_put_aside(
     assert out.ids() == [1]
 
 
+def test_columns_of_a_table_that_was_there_keep_their_names(
+    sink: Make, batch: Batch, tmp_path: Path
+) -> None:
+    out = sink(TABLE)
+    there = pa.schema([("ID", pa.int64()), ("date", pa.date32()), ("Name", pa.string())])
+    make_table(out, "theirs", there, tmp_path)
+    module_of(out.kind).check(out.options, TABLE)
+    out.start()
+    out.take(batch(1, 2, 3))
+    out.take(batch(4, -5).set_column(0, "id", pa.array([1, 2], pa.int32())))
+    assert out.rows() == [
+        {"ID": 1, "date": None, "Name": "n4"},
+        {"ID": 3, "date": None, "Name": "n3"},
+    ]
+
+
 def make_table(out: Sink, name: str, schema: pa.Schema, folder: Path) -> None:
     """Makes a table as somebody else would, and has the sink write there."""
     if out.kind == "delta":
@@ -305,12 +329,25 @@ def test_what_cannot_be_written_is_refused_while_planning(sink: Make, tmp_path: 
     new = tmp_path / "not" / "yet"
     module.check({**out.options, place: str(new)}, out.shape)
     assert not new.exists()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    module.check({**out.options, place: str(empty)}, out.shape)
+    assert list(empty.iterdir()) == []
     away = {place: "s3://lake/x", "s3_endpoint": "http://127.0.0.1:1", "s3_region": "x"}
     away |= {"s3_access_key": "a", "s3_secret_key": "b"}
     if out.kind == "iceberg":
         away = {"catalog": "http://127.0.0.1:1"}
         assert code(out, warehouse="s3://lake") == "INVALID_OPTION"
     assert code(out, **away) == "CONNECTOR_UNREACHABLE"
+
+
+def test_a_delta_table_whose_rules_could_stop_a_batch_is_refused(
+    tmp_path: Path, part: Callable[..., Part]
+) -> None:
+    out = Sink("delta", tmp_path, part, STREAM)
+    assert code(out, Shape("s", (Column("full name", "string"),))) == "TARGET_MISMATCH"
+    out.table.alter.add_constraint({"positive": "id > 0"})
+    assert code(out) == "TARGET_MISMATCH"
 
 
 def test_types_come_back_as_they_were(sink: Make, batch: Batch) -> None:

@@ -9,12 +9,14 @@ SPEC = ConnectorSpec(
     role=Role.SINK,
     doc="""Hands rows to a class of the project, at least once.
 
-The class is made with a dictionary, `options`. Its method `write(rows)` is called with some rows at
-a time, those of a partition in their order, as a `pyarrow.Table`: the columns of what is read, then
-`_topic`, `_partition`, `_offset` and `_time`; of a table also `_deleted`, and of a deleted row only
-the key says something. It returns nothing, or pairs of a row's number and a cause for rows that go
-to the quarantine. `open(sink, batch)` before, `finish()` behind the last rows of a batch, where it
-has to see to it that they are safe, and `close()` in any case: a class has those that it needs.
+The class is made with a dictionary: of the definition's options those that begin with `option.`,
+such as `'option.url' = 'https://crm.example.com'`, secrets by reference. Its method `write(rows)`
+is called with some rows at a time, those of a partition in their order, as a `pyarrow.Table`: the
+columns of what is read, then `_topic`, `_partition`, `_offset` and `_time`; of a table also
+`_deleted`, and of a deleted row only the key says something. It returns nothing, or pairs of a
+row's number and a cause for rows that go to the quarantine. `open(sink, batch)` before, `finish()`
+behind the last rows of a batch, where it has to see to it that they are safe, and `close()` in any
+case: a class has those that it needs.
 
 After a failure, rows come again that were written before; their offsets tell which. An `OSError`
 (`ConnectionError` and `TimeoutError` are some) means that what it writes to is away, and the sink
@@ -32,12 +34,6 @@ batch. It runs in Spark's workers, which need the packages that it imports.""",
         ),
         Field("class", FieldKind.TEXT, "The class.", "Crm", required=True, place=True),
         Field(
-            "options",
-            FieldKind.TEXT,
-            "A JSON object that the class is made with; secrets in it by reference.",
-            '{"url": "https://crm.example.com", "token": "${env:CRM_TOKEN}"}',
-        ),
-        Field(
             "on_error",
             FieldKind.TEXT,
             "What becomes of a row that `write` raises something for: the sink stops there until "
@@ -47,4 +43,5 @@ batch. It runs in Spark's workers, which need the packages that it imports.""",
             choices=("stop", "quarantine"),
         ),
     ),
+    passed_on="option.",
 )

@@ -15,7 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from mainstem.connect.targets.lake import STAGING, Conflict, LakeCommitter, LakeTable, StagedPart
+from mainstem.connect.targets.lake import (
+    STAGING,
+    Conflict,
+    LakeCommitter,
+    LakeTable,
+    StagedPart,
+    key_in,
+)
 from mainstem.connect.targets.lake_schema import (
     check_columns,
     check_partitions,
@@ -146,12 +153,11 @@ class DeltaLake(LakeTable):
             [
                 rows.append_column(GONE, pa.repeat(False, rows.num_rows)),
                 gone.append_column(GONE, pa.repeat(True, gone.num_rows)),
-            ],
-            promote_options="default",
+            ]
         )
         keys = [
             f"(t.{_quoted(name)} {_same(marked[name])} s.{_quoted(name)})"
-            for name in self._shape.key
+            for name in key_in(self._shape.key, rows)
         ]
         values = {_quoted(name): f"s.{_quoted(name)}" for name in rows.column_names}
         gone_mark = f"s.{_quoted(GONE)}"
@@ -172,13 +178,8 @@ class DeltaLake(LakeTable):
 
     def compact(self) -> None:
         """Delta packs the small files of each partition."""
-        exceptions = _library().exceptions
-        with _told(self.what):
-            try:
-                self._table.update_incremental()
-                self._table.optimize.compact(target_size=_TARGET_BYTES)
-            except exceptions.CommitFailedError:
-                return  # somebody else's commit was first; the next time
+        self._table.update_incremental()
+        self._table.optimize.compact(target_size=_TARGET_BYTES)
 
     def _app(self, id_: str) -> str:
         return f"mainstem.{self._sink}.{id_}"

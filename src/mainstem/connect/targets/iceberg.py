@@ -10,14 +10,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from mainstem.connect.targets.iceberg_files import compact_files, expire_snapshots
-from mainstem.connect.targets.lake import STAGING, Conflict, LakeCommitter, LakeTable, StagedPart
+from mainstem.connect.targets.iceberg_files import (
+    compact_files,
+    expire_snapshots,
+    files_with,
+    replace_rows,
+)
+from mainstem.connect.targets.lake import (
+    STAGING,
+    Conflict,
+    LakeCommitter,
+    LakeTable,
+    StagedPart,
+    key_in,
+)
 from mainstem.connect.targets.lake_schema import (
     check_columns,
     check_partitions,
@@ -39,6 +50,7 @@ _NEW = {
     "write.metadata.previous-versions-max": "100",
     "commit.manifest-merge.enabled": "true",
 }
+_FILE = "catalog.db"
 _RETRIES = "commit.retry.num-retries"
 
 
@@ -139,34 +151,21 @@ class IcebergLake(LakeTable):
             change.append(rows)
 
     def merge(self, rows: pa.Table, gone: pa.Table, positions: Mapping[str, int]) -> None:
-        """Rewrites the files that have the keys.
-
-        Iceberg deletes by a condition. Of keys with several columns it is one for each, which also
-        finds rows that only have values of different keys: they are written again.
-        """
-        key = list(self._shape.key)
-        keys = pa.concat_tables([rows.select(key), gone.select(key).cast(rows.select(key).schema)])
-        condition = _condition(keys)
-        stay = None
-        if len(key) > 1:
-            found = self._table.scan(row_filter=condition).to_arrow().cast(rows.schema)
-            stay = _others(found, keys)
+        """Rewrites the files that have the keys."""
+        keys = pa.concat_tables([rows, gone]).select(key_in(self._shape.key, rows))
+        with _told(self.what):
+            old = files_with(self._table, keys)
+        if not old and not rows.num_rows:
+            return  # keys that are not there: the table and its positions stay as they are
         with self._commit(positions) as change:
-            change.delete(condition)
-            new = rows if stay is None else pa.concat_tables([rows, stay])
-            if new.num_rows:
-                change.append(new)
+            replace_rows(self._table, change, old, keys, rows)
 
     def compact(self) -> None:
         """Small files of each partition become larger ones, and old snapshots go."""
-        try:
-            with _told(self.what):
-                self._table.refresh()
-                compact_files(self._table)
-                self._table.refresh()
-                expire_snapshots(self._table, self._options["keep_snapshots"])
-        except Conflict:
-            return  # somebody else's commit was first; the next time
+        self._table.refresh()
+        compact_files(self._table)
+        self._table.refresh()
+        expire_snapshots(self._table, self._options["keep_snapshots"])
 
     @contextmanager
     def _commit(self, positions: Mapping[str, int]) -> Iterator[Any]:
@@ -200,28 +199,6 @@ class IcebergLake(LakeTable):
             return
 
 
-def _condition(keys: pa.Table) -> Any:
-    """What finds the rows with the keys."""
-    import pyiceberg.expressions as library
-
-    made: Any = library  # its types know less than its constructors take
-    conditions = []
-    for name in keys.column_names:
-        values = {value for value in keys[name].to_pylist() if value is not None}
-        some = made.In(name, values)
-        if keys[name].null_count:
-            some = made.Or(some, made.IsNull(name))
-        conditions.append(some)
-    return reduce(made.And, conditions) if conditions else made.AlwaysTrue()
-
-
-def _others(found: pa.Table, keys: pa.Table) -> pa.Table:
-    """The rows that have none of the keys."""
-    wanted = set(zip(*(column.to_pylist() for column in keys.columns), strict=True))
-    given = zip(*(found[name].to_pylist() for name in keys.column_names), strict=True)
-    return found.filter(pa.array([key not in wanted for key in given], pa.bool_()))
-
-
 def _check_options(options: Mapping[str, Any]) -> None:
     if not _is_rest(options):
         check_place("warehouse", options["warehouse"])
@@ -245,7 +222,7 @@ def _is_local(options: Mapping[str, Any]) -> bool:
 
 
 def _catalog_is_there(options: Mapping[str, Any]) -> bool:
-    return options["catalog"] is not None or Path(options["warehouse"]).is_dir()
+    return options["catalog"] is not None or Path(options["warehouse"], _FILE).is_file()
 
 
 def _catalog(options: Mapping[str, Any]) -> Any:
@@ -256,7 +233,7 @@ def _catalog(options: Mapping[str, Any]) -> Any:
     if _is_rest(options):
         given |= {"type": "rest", "uri": options["catalog"], "token": options["token"]}
     else:
-        where = options["catalog"] or f"sqlite:///{warehouse.rstrip('/')}/catalog.db"
+        where = options["catalog"] or f"sqlite:///{warehouse.rstrip('/')}/{_FILE}"
         given |= {"type": "sql", "uri": where}
         if _is_local(options):
             given["warehouse"] = f"file://{warehouse}"

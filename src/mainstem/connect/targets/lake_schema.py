@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -123,7 +123,7 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def fitted(rows: pa.Table, schema: pa.Schema, partitions: Sequence[str]) -> pa.Table:
     """The rows with the columns of a table, in their order; what the rows do not have is NULL."""
     given = {name.lower(): name for name in rows.column_names}
     columns = []
@@ -131,7 +131,7 @@ def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         name = given.get(field.name.lower())
         if name is not None:
             columns.append(rows[name].cast(field.type))
-        elif field.name in _PARTITION_TYPES:
+        elif field.name in partitions:
             columns.append(_of_time(rows[TIME], field.name).cast(field.type))
         else:
             columns.append(pa.nulls(rows.num_rows, field.type))

@@ -13,7 +13,6 @@ What happens to a part of a batch:
 from __future__ import annotations
 
 import ast
-import json
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,6 +49,7 @@ GUARANTEE = (
 )
 KEYED = False
 
+PASSED_ON = "option."
 _METADATA = {"_topic": TOPIC, "_partition": PARTITION, "_offset": OFFSET, "_time": TIME}
 _USER_ERRORS = (Exception, SystemExit)
 _LONGEST = 300
@@ -65,7 +65,6 @@ def form(options: Mapping[str, Any]) -> Form:
 
 def check(options: Mapping[str, Any], shape: Shape) -> None:
     """Whether the file has such a class; nothing of it is run."""
-    _given(options)
     file, name = _shown(options), options["class"]
     try:
         source = PythonSource(file, options["file"].read_text("utf-8"))
@@ -111,7 +110,7 @@ class PythonTarget:
         kind = getattr(self._ask(_load, text, file), self._options["class"], None)
         if kind is None:
             raise self._failed(f"{file} has no such class any more", None)
-        self._made = self._ask(kind, _given(self._options))
+        self._made = self._ask(kind, dict(self._options[PASSED_ON]))
         if hasattr(self._made, "open"):
             self._ask(self._made.open, part.sink, part.batch)
 
@@ -199,19 +198,6 @@ def _load(text: str, file: str) -> ModuleType:
         exec(compile(text, file, "exec"), module.__dict__)  # noqa: S102
         _loaded[version] = module
     return module
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the class."""
-    text = options["options"]
-    try:
-        given = {} if text is None else json.loads(text)
-    except ValueError:
-        given = None
-    if not isinstance(given, dict):
-        # the value is not shown: secrets are filled in
-        raise _invalid("options", "...", "it is not a JSON object")
-    return given
 
 
 def _shown(options: Mapping[str, Any]) -> str:
