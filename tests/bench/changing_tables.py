@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tables_by_hand
-from cpu import Busy, cpu_seconds, memory_bytes
+from cpu import Busy, memory_bytes
 from freshness import SENT, Ages, changing, percentile
 from pyspark.sql.streaming.query import StreamingQuery
 from throughput import BATCH, Bench, fill
@@ -169,11 +169,11 @@ def _rate(query: StreamingQuery, rows: Callable[[], int], warm: int) -> tuple[fl
     try:
         if not _wait(query, lambda: rows() >= warm * BATCH * nearly):
             return 0.0, _TOO_LONG
-        first, cpu, clock = rows(), cpu_seconds(os.getpid()), time.monotonic()
+        first, busy, clock = rows(), Busy(), time.monotonic()
         if not _wait(query, lambda: rows() >= (warm + BATCHES) * BATCH * nearly):
             return 0.0, _TOO_LONG
         count = rows() - first
-        used, took = cpu_seconds(os.getpid()) - cpu, time.monotonic() - clock
+        used, took = busy.own(), time.monotonic() - clock
         said = f"{count / took:,.0f} events a second, {count / used:,.0f} per CPU-second"
         return count / took, said
     finally:

@@ -15,31 +15,35 @@ def family(pid: int) -> list[psutil.Process]:
     return [root, *root.children(recursive=True)]
 
 
-def cpu_seconds(pid: int) -> float:
-    """CPU time of the family, ended children included as far as their parents waited for them."""
-    total = 0.0
-    for process in family(pid):
-        with suppress(psutil.NoSuchProcess):
-            times = process.cpu_times()
-            total += times.user + times.system + times.children_user + times.children_system
-    return total
-
-
 class Busy:
     """What this process and all that it started have used since, and the rest of the machine."""
 
     def __init__(self) -> None:
-        self._own, self._all = cpu_seconds(os.getpid()), _machine_seconds()
+        self._own, self._all = _seconds_of_each(), _machine_seconds()
         self._began = time.monotonic()
 
     def own(self) -> float:
-        """CPU-seconds of the family."""
-        return cpu_seconds(os.getpid()) - self._own
+        """CPU-seconds of the family, of those that are still there.
+
+        The time of Spark's Python workers is lost when they end, which they do after a minute's
+        rest: taken out of a sum, it would be given to whoever is measured just then.
+        """
+        now = _seconds_of_each()
+        return sum(used - self._own.get(pid, 0.0) for pid, used in now.items())
 
     def others(self) -> float:
         """Cores that others have kept busy meanwhile."""
         seconds = _machine_seconds() - self._all - self.own()
         return max(0.0, seconds) / (time.monotonic() - self._began)
+
+
+def _seconds_of_each() -> dict[int, float]:
+    found: dict[int, float] = {}
+    for process in family(os.getpid()):
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            found[process.pid] = times.user + times.system
+    return found
 
 
 def _machine_seconds() -> float:

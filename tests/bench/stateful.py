@@ -7,7 +7,6 @@ when a flow is warm. PySpark's way is given fewer records, and a time after whic
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 import uuid
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from cpu import cpu_seconds
+from cpu import Busy
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -105,17 +104,17 @@ def run(connection: Connection, jars: list[Path], folder: Path) -> Iterator[Resu
     ]
     for name, topic, events, way in ways:
         warm = WARM_EVENTS if events == EVENTS else 0
-        cpu, clock = cpu_seconds(os.getpid()), time.monotonic()
+        busy, clock = Busy(), time.monotonic()
         query = way(topic)
         done = 0
         while warm and query.isActive and done < warm:
             time.sleep(0.05)
             done = sum(progress["numInputRows"] for progress in query.recentProgress)
-            cpu, clock = cpu_seconds(os.getpid()), time.monotonic()
+            busy, clock = Busy(), time.monotonic()
         ended = query.awaitTermination(LONGEST_SECONDS)
         seconds = time.monotonic() - clock
         query.stop()
-        used = cpu_seconds(os.getpid()) - cpu
+        used = busy.own()
         yield name, events - done, seconds if ended else None, used
     bench.close()
 

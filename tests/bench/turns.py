@@ -8,13 +8,12 @@ them, and of each run only what follows its first batch is counted: not how a qu
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cpu import cpu_seconds
+from cpu import Busy
 from pyspark.sql.streaming.query import StreamingQuery
 
 WARM_UPS = 2
@@ -68,7 +67,7 @@ def used_by(query: StreamingQuery) -> Used:
     """What the process family uses from the end of the query's first batch to that of its last."""
     while query.isActive and query.lastProgress is None:
         time.sleep(0.02)
-    cpu, clock = cpu_seconds(os.getpid()), time.monotonic()
+    busy, clock = Busy(), time.monotonic()
     query.awaitTermination()
-    used, took = cpu_seconds(os.getpid()) - cpu, time.monotonic() - clock
+    used, took = busy.own(), time.monotonic() - clock
     return Used(sum(batch["numInputRows"] for batch in query.recentProgress[1:]), used, took)

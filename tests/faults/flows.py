@@ -18,7 +18,9 @@ from mainstem.testing.load import Numbered
 KILLS = int(os.environ.get("MAINSTEM_KILLS", "8"))
 FULL = KILLS >= 30
 RATE = 1_000 if FULL else 250
-"""Records a second of the even load: what has piled up after a death is read before the next."""
+"""Records a second of the even load."""
+TRIGGER = "200 milliseconds" if FULL else "1 second"
+"""Between two batches: a death needs one, and what comes between two deaths only costs time."""
 
 PIPELINE = """
 CREATE STREAM numbers (k STRING, seq BIGINT, id STRING)
@@ -95,7 +97,8 @@ ROWS = (ROWS_ONE, ROWS_TWO)
 
 
 def make_project(folder: Path) -> Project:
-    (folder / "mainstem.toml").write_text('name = "faults"\n[kafka]\npartitions = 4\n')
+    settings = f'name = "faults"\n[kafka]\npartitions = 4\n[spark]\ntrigger = "{TRIGGER}"\n'
+    (folder / "mainstem.toml").write_text(settings)
     (folder / "pipeline").mkdir()
     (folder / "pipeline" / "all.sql").write_text(PIPELINE)
     if FULL:

@@ -50,6 +50,8 @@ class Captured:
     """True when a change tells the whole row that was before it, and not only its key."""
     events: Events | None = None
     """Set where no table is captured: then `table` is the name of the stream, `key` its key."""
+    note: str | None = None
+    """What the user should know of it before it is captured, in a sentence."""
     outbox: Outbox | None = None
     """Set for a table of events; it brings a sink to their topics in place of a table."""
 

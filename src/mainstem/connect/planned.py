@@ -126,6 +126,8 @@ class PlannedConnectors:
             note = f"source {source.name} was not looked into, its tables are as known: {why}"
             return Expansion(same, (note,))
         tables, notes = _without_added(source, before, known, tables)
+        if before is None:
+            notes += tuple(captured.note for captured in tables if captured.note)
         tables = tuple(_with_columns_known(captured, known) for captured in tables)
         return Expansion(definitions_of(source, tables), notes)
 

@@ -44,7 +44,7 @@ WHERE c.relkind = 'r' AND NOT c.relispartition AND c.relpersistence = 'p'
 ORDER BY n.nspname, c.relname
 """
 _COLUMNS = """
-SELECT a.attname AS name, a.attgenerated <> '' AS generated,
+SELECT a.attname AS name, a.attgenerated <> '' AS generated, a.attstorage <> 'p' AS large,
   format_type(a.atttypid, a.atttypmod) AS shown,
   coalesce(e.typname, b.typname, t.typname) AS type,
   CASE WHEN b.oid IS NULL THEN a.atttypmod ELSE t.typtypmod END AS modifier,
@@ -199,7 +199,22 @@ def _captured(
         captured,
         tuple(table.key),
         whole=table.identity == "f",
+        note=_about_large_values(full, table, found, columns),
         outbox=_outbox(options, full, captured),
+    )
+
+
+def _about_large_values(
+    table: str, told: Any, found: Iterable[Any], captured: Mapping[str, Column]
+) -> str | None:
+    """PostgreSQL leaves them out of its log where an update does not touch them."""
+    large = [c.name for c in found if c.large and c.name.lower() in captured]
+    if told.identity == "f" or not large:
+        return None
+    columns = ", ".join(large[:_MOST_NAMED])
+    return (
+        f"values over 2 kB in {table} ({columns}) that an update leaves alone are looked up, which"
+        f" may be a moment too early; exact with ALTER TABLE {table} REPLICA IDENTITY FULL"
     )
 
 

@@ -135,7 +135,8 @@ class ConnectorSpec:
         head = "SOURCE shop" if self.role is Role.SOURCE else "SINK orders_out FROM orders"
         written = [("connector", self.name)]
         written += [(field.name, field.example) for field in self.fields if field.required]
-        options = ",\n".join(f"  {name} = '{value}'" for name, value in written)
+        names = {name: f'"{name}"' if "." in name else name for name, _ in written}
+        options = ",\n".join(f"  {names[name]} = '{value}'" for name, value in written)
         return f"CREATE {head} WITH (\n{options}\n);"
 
     def field(self, name: str) -> Field | None:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from mainstem.config import SparkSettings
 from mainstem.connect.capture import Captured
+from mainstem.connect.spec import ConnectorSpec
 from mainstem.definitions.affected import affected
 from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.flow import flow_kind
@@ -42,6 +43,7 @@ from mainstem.engine.realtime import obstacles, promise
 from mainstem.engine.refit import refit
 from mainstem.engine.remembering import check_streaming, remembers
 from mainstem.engine.rules import check_rows, check_rules
+from mainstem.engine.sources.formats import described
 from mainstem.engine.sources.looks import Looking, look_at
 from mainstem.engine.spark_errors import is_data_error, query_error, short
 from mainstem.engine.table_changes import as_changes
@@ -59,6 +61,7 @@ from mainstem.vocabulary import Column, SystemClock
 _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
 _CAPTURED: TypeAdapter[tuple[Captured, ...]] = TypeAdapter(tuple[Captured, ...])
+_SPECS: TypeAdapter[dict[str, ConnectorSpec]] = TypeAdapter(dict[str, ConnectorSpec])
 _ROWS_PER_CHUNK = 1000
 _RELATION = re.compile(r"StreamingRelationV2 .*")
 _EXACTLY_ONCE = "exactly once: records and commit token are written in one transaction per task"
@@ -123,6 +126,8 @@ class Answers:
                 looking = Looking(self._spark, self._settings, self._project)
                 source = _DEFINITION.validate_python(payload["definition"])
                 yield {"brings": _CAPTURED.dump_python(look_at(source, looking), mode="json")}
+            case "connectors":
+                yield {"described": _SPECS.dump_python(described(self._project), mode="json")}
             case "refit":
                 yield refit(self._spark, self._formats, payload)
             case _:

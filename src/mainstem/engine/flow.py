@@ -236,7 +236,6 @@ class Flow:
         calls = None if self._writer is None else self._writer.calling
         if isinstance(calls, SourceCalls):
             self.status.source = dict(calls.tell())
-            self.status.lag_records = self.status.source.get("waiting_records")
 
     def _let_time_go_on(self, read: set[str]) -> None:
         now = self._services.clock.now()
@@ -438,7 +437,10 @@ class Flow:
         rested = 0.0 if self._writer is None else self._writer.rested
         status.batch_seconds = round(max(0.0, progress.seconds - rested), 3)
         if self.entry.definition.captures is not None:
-            return  # where it is in another system is no position in our log
+            # where it is in another system is no position in our log
+            told = [source for source in progress.sources if source.latest]
+            status.lag_records = sum(source.behind for source in told) if told else None
+            return
         status.input_rate = progress.input_rate
         status.process_rate = round(progress.input_rows / max(status.batch_seconds, 0.001), 1)
         status.watermark = progress.watermark

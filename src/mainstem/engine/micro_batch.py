@@ -85,8 +85,8 @@ class _Run:
 
     @property
     def measured(self) -> bool:
-        """True when it can be told which batches are small."""
-        return self.bounded or self.making is not None
+        """True when it can be told which batches are small, and the driver can write them."""
+        return self.calling is None and (self.bounded or self.making is not None)
 
 
 def start_micro_batch(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql.streaming.listener import (
@@ -24,6 +24,7 @@ from mainstem.engine.status import offsets_from
 from mainstem.vocabulary import Offsets
 
 _LOG = logging.getLogger(__name__)
+_PLACES = ("start", "end", "latest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,14 @@ class SourceProgress:
 
     start: Mapping[str, Offsets]
     end: Mapping[str, Offsets]
+    latest: Mapping[str, Offsets] = field(default_factory=dict)
+    """Where the input ended when the batch began; empty where nobody tells."""
+
+    @property
+    def behind(self) -> int:
+        """How many records the batch has left."""
+        ends = ((self.end.get(topic, {}), latest) for topic, latest in self.latest.items())
+        return sum(max(0, o - end.get(p, 0)) for end, latest in ends for p, o in latest.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +103,7 @@ class Progress:
             watermark=times.get("watermark"),
             event_time=times.get("max"),
             sources=[
-                SourceProgress(
-                    offsets_from(source.get("startOffset")), offsets_from(source.get("endOffset"))
-                )
+                SourceProgress(*(offsets_from(source.get(f"{which}Offset")) for which in _PLACES))
                 for source in document["sources"]
             ],
             operators=document["stateOperators"],

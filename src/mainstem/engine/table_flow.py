@@ -13,8 +13,9 @@ What happens to a batch:
 3. What the tables were (their topics' ids, and from where on they are read) is noted: the next
    batch asks by keys only if they are the same still. Crash: the batch runs again; the note of the
    one before it is what it looks at.
-4. One task writes the differences: one transaction. Crash before the commit: nothing has changed,
-   and the batch gives the same differences. Crash behind it: the replay finds no difference.
+4. One task, or the driver if they are few, writes the differences: one transaction. Crash before
+   the commit: nothing has changed, and the batch gives the same differences. Crash behind it: the
+   replay finds no difference.
 """
 
 from __future__ import annotations

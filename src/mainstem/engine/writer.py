@@ -11,8 +11,8 @@ What happens to batch n of a flow, and what a crash after each step means:
 4. In the first batch after a start, the task looks for its commit token. A token of this batch
    means that its transaction was committed before the crash: the task writes nothing.
    Tasks that make their records with a Python function that keeps state or has effects
-   (`keyed_task`, `handler_task`), or hand them to a target (`target_task`), begin with it only
-   behind this step.
+   (`keyed_task`, `handler_task`), hand them to a target (`target_task`) or read them elsewhere
+   (`sources`), begin with it only behind this step.
 5. The task writes its records and its token in one transaction. Crash: the transaction is aborted
    by the next writer; readers of committed records never see it. Input that ends before its end,
    because Spark died or cancelled the task, aborts it, too (`whole_input`).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mainstem.catalog.connectors import of_source
@@ -67,9 +67,20 @@ def described(catalog: Catalog, entry: Entry) -> tuple[Table, list[str]]:
     return (("option", "value"), rows), notes
 
 
-def connector_options(name: str) -> tuple[Table, list[str]]:
-    """The options of a connector, and what it is for; UNKNOWN_CONNECTOR when there is none."""
-    found = named(name)
+def connector_options(
+    name: str, own: Callable[[], Mapping[str, ConnectorSpec]] = dict
+) -> tuple[Table, list[str]]:
+    """The options of a connector, and what it is for; UNKNOWN_CONNECTOR when there is none.
+
+    `own` gives the project's own ones; it is asked when there is no other of that name.
+    """
+    try:
+        found = named(name)
+    except MainstemError:
+        described = own().get(name)
+        if described is None:
+            raise
+        found = [described]
     names = ("option", "type", "required", "default", "secret", "meaning")
     rows = [
         [f"{spec.role}: " * (len(found) > 1) + f.name, *_told(f)]

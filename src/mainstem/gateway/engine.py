@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mainstem.connect.capture import Captured
+from mainstem.connect.spec import ConnectorSpec
 from mainstem.definitions.model import Definition, InsertValues, Query
 from mainstem.definitions.transforms import Transform
 from mainstem.errors import MainstemError
@@ -22,6 +23,7 @@ _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
 _TRANSFORMS: TypeAdapter[tuple[Transform, ...]] = TypeAdapter(tuple[Transform, ...])
 _CAPTURED: TypeAdapter[tuple[Captured, ...]] = TypeAdapter(tuple[Captured, ...])
+_SPECS: TypeAdapter[dict[str, ConnectorSpec]] = TypeAdapter(dict[str, ConnectorSpec])
 _ANALYSE_SECONDS = 60.0
 _ROWS_SECONDS = 60.0
 _REFIT_SECONDS = 60.0
@@ -75,6 +77,11 @@ class Engine:
         """What a source brings that runs in the engine; errors have the option that is to blame."""
         reply = self._caller.call("look", {"definition": _dump(source)}, _ANALYSE_SECONDS)
         return _CAPTURED.validate_python(reply["brings"])
+
+    def connectors(self) -> dict[str, ConnectorSpec]:
+        """The descriptions of the data sources that the project itself has, by name."""
+        reply = self._caller.call("connectors", {}, _ANALYSE_SECONDS)
+        return _SPECS.validate_python(reply["described"])
 
     def explain(self, definition: Definition, inputs: Sequence[Definition]) -> dict[str, Any]:
         """Lane, reasons, kind and Spark's plan of a flow."""

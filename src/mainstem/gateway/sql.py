@@ -129,7 +129,7 @@ class Statements:
                 return self._describe(self._entry(name, location))
             case DescribeConnector(name, location):
                 try:
-                    return _noted(*connected.connector_options(name))
+                    return _noted(*connected.connector_options(name, self._engine.connectors))
                 except MainstemError as error:
                     raise error.at(location) from None
             case Explain(target):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,19 @@ from mainstem.connect.planned import PlannedConnectors
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.targets.target import check_target
 from mainstem.engine import writer
+from mainstem.engine.flow import Flow, FlowServices
+from mainstem.engine.sources.source import source_flows
+from mainstem.engine.status import FlowState
 from mainstem.errors import MainstemError
 from mainstem.local.stack import Stack
-from mainstem.testing.driver import Driver
+from mainstem.log.producer import Outgoing
+from mainstem.testing.driver import Driver, Event
+from mainstem.testing.waiting import eventually
 from mainstem.vocabulary import QUARANTINE_TOPIC
 
 pytestmark = pytest.mark.spark
+
+SECONDS = 120
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +50,7 @@ def name() -> str:
 
 def source(name: str, connector: str, **options: Any) -> str:
     written = {"connector": connector, "partitions": 1, **options}
-    options_text = ", ".join(f"\"{k.replace('__', '.')}\" = '{v}'" for k, v in written.items())
+    options_text = ", ".join(f"\"{k}\" = '{v}'" for k, v in written.items())
     return f"CREATE SOURCE {name} WITH ({options_text});"
 
 
@@ -58,15 +65,15 @@ def aside(driver: Driver, name: str) -> list[tuple[str, bytes]]:
     found = []
     for record in driver.records(QUARANTINE_TOPIC):
         facts = {key: (value or b"").decode() for key, value in record.headers}
-        if facts["object"] == name:
+        if facts["object"] == f"{name}_events":
             assert (facts["stage"], facts["code"]) == ("source", "NOT_A_RECORD")
             found.append((facts["cause"], record.value or b""))
     return found
 
 
-def run_again(driver: Driver, flow: str) -> None:
+def run_again(driver: Driver, name: str) -> None:
     """As after a crash that came before Spark could note that the last batch was done."""
-    commits = driver.folder / flow / "commits"
+    commits = driver.folder / driver.entry(name).flow_id / "commits"
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdecimal())
     (commits / str(last)).unlink()
     (commits / f".{last}.crc").unlink(missing_ok=True)
@@ -128,7 +135,7 @@ def test_files_of_all_formats_come_once(driver: Driver, name: str) -> None:
     driver.run()
     check([])
     for each in names.values():
-        run_again(driver, f"{each}.1")
+        run_again(driver, each)
     driver.run()
     check([])
     old(folder / "b.jsonl", '{"id": 2}\n')
@@ -259,7 +266,7 @@ def test_rows_of_a_database_come_once(driver: Driver, shop: Shop, name: str) -> 
     assert first == {"id": 1, "total": 1.5, "note": "it's", "changed": time}
     assert driver.keys(f"{both}_events")[0] == "1"
     for each in (both, times, numbers):
-        run_again(driver, f"{each}.1")
+        run_again(driver, each)
     # the same time as the last row, and a change of the first one
     shop.put(8, "2026-11-16 10:00:00+00")
     shop.put(9, "2026-11-16 12:30:00+02")
@@ -297,3 +304,151 @@ def test_mistakes_about_databases_are_told_at_their_option(
         value = statement.index(f"'{change[option]}'", statement.index(f'"{option}"'))
         assert error.location.column == value + 1
         assert "not-the-password-1" not in error.render()
+
+
+COUNTER = """
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from mainstem.connect.spec import ConnectorSpec, Field, FieldKind, Role
+
+SPEC = ConnectorSpec("counter", Role.SOURCE, "Counts.", (
+    Field("word", FieldKind.TEXT, "What is counted.", "sheep", required=True),
+    Field("step", FieldKind.INTEGER, "How many at a time.", "2", default="2", least=1),
+))
+
+
+class Counter(DataSource):
+    @classmethod
+    def name(cls):
+        return "counter"
+
+    def schema(self):
+        return "n BIGINT, word STRING"
+
+    def simpleStreamReader(self, schema):
+        return Reader(self.options)
+
+
+class Reader(SimpleDataSourceStreamReader):
+    def __init__(self, options):
+        self.word, self.step = options["word"], int(options.get("step", 2))
+
+    def initialOffset(self):
+        return {"n": 0}
+
+    def read(self, start):
+        end = start["n"] + self.step
+        return self.readBetweenOffsets(start, {"n": end}), {"n": end}
+
+    def readBetweenOffsets(self, start, end):
+        return iter([(n, self.word) for n in range(start["n"], end["n"])])
+"""
+
+
+def test_data_sources_of_spark_and_of_the_project_come_once(driver: Driver, name: str) -> None:
+    own = driver.folder / "connectors"
+    own.mkdir()
+    (own / "counter.py").write_text(COUNTER)
+    rate, counter = f"{name}_rate", f"{name}_counter"
+    options = {"option.rowsPerBatch": "3", "key": "value"}
+    driver.apply(source(rate, "spark", format="rate-micro-batch", **options))
+    driver.apply(source(counter, "spark", format="counter", **{"option.word": "sheep"}))
+    driver.run()
+    assert [row["value"] for row in driver.rows(f"{rate}_events")] == [0, 1, 2]
+    for each in (rate, counter):
+        run_again(driver, each)
+    driver.run()
+    assert [row["value"] for row in driver.rows(f"{rate}_events")] == [0, 1, 2, 3, 4, 5]
+    counted = driver.rows(f"{counter}_events")
+    assert counted[:2] == [{"n": 0, "word": "sheep"}, {"n": 1, "word": "sheep"}]
+    assert [row["n"] for row in counted] == list(range(len(counted)))
+    word = {"format": "counter", "option.word": "x"}
+    for given, code, option in [
+        ({"format": "socket"}, "INVALID_OPTION", "format"),
+        ({"format": "counter"}, "MISSING_OPTION", "option.word"),
+        ({**word, "option.step": "0"}, "INVALID_OPTION", "option.step"),
+        ({"format": "counter", "option.wort": "x"}, "UNKNOWN_OPTION", "option.wort"),
+        ({"format": "rate", "option.password": "x"}, "SECRET_IN_PLAIN", "option.password"),
+    ]:
+        error = refusal(driver, source(f"{name}_wrong", "spark", **given))
+        assert (error.code, error.params["option"]) == (code, option)
+        assert error.location is not None
+    (own / "broken.py").write_text("1 / 0")
+    assert refusal(driver, source(f"{name}_x", "spark", format="counter")).code == "SOURCE_CODE"
+
+
+def test_records_of_another_cluster_are_copied_as_they_are(driver: Driver, name: str) -> None:
+    driver.send([Event(topic="orders", raw=b'{"id": 1}', key="a", timestamp=1_700_000_000_000)])
+    topic = f"{driver.prefix}orders"
+    headers = (("trace", b"t-1"), ("empty", None))
+    out = Outgoing(b"b", b"not JSON", headers=headers, timestamp=1_700_000_001_000)
+    driver._producer.send(topic, [out, Outgoing(b"a", None)])
+    servers = driver.connection.servers
+    options = {"servers": servers, "format": "json", "columns": "id BIGINT"}
+    driver.apply(source(name, "kafka", topics=topic, **options))
+    late = f"{name}_late"
+    options = {"servers": servers, "start": "2023-11-14T22:13:21Z"}
+    driver.apply(source(late, "kafka", pattern=f"{driver.prefix}ord.*", **options))
+    driver.run()
+    run_again(driver, name)
+    driver.run()
+    records = {r.key: r for r in driver.records(f"{name}_events") if r.value is not None}
+    assert len(driver.records(f"{name}_events")) == 3
+    first, second = records[b"a"], records[b"b"]
+    assert (first.value, first.timestamp) == (b'{"id": 1}', 1_700_000_000_000)
+    assert second.value == b"not JSON"
+    assert second.timestamp == 1_700_000_001_000
+    assert second.headers[:2] == headers
+    name_, place = second.headers[2]
+    assert name_ == "mainstem.from"
+    assert (place or b"").decode().startswith(f"{topic}/")
+    assert b"a" in {r.key for r in driver.records(f"{late}_events")}
+    assert first.value not in {r.value for r in driver.records(f"{late}_events")}
+    for given, code, option in [
+        ({"servers": "127.0.0.1:1", "topics": "x"}, "CONNECTOR_UNREACHABLE", "servers"),
+        ({"servers": servers, "topics": "missing"}, "SOURCE_NOT_READABLE", "topics"),
+        ({"servers": servers}, "INVALID_OPTION", "servers"),
+        ({"servers": servers, "topics": topic, "start": "soon"}, "INVALID_OPTION", "start"),
+        ({"servers": servers, "topics": topic, "format": "json"}, "INVALID_OPTION", "format"),
+    ]:
+        error = refusal(driver, source(f"{name}_wrong", "kafka", **given))
+        assert (error.code, error.params["option"]) == (code, option)
+
+
+def test_a_source_that_fails_says_so_and_goes_on_when_it_can(
+    driver: Driver, services: FlowServices, name: str
+) -> None:
+    folder = driver.folder / "data"
+    old(folder / "a.log", "one\n")
+    options = {"folder": "data", "pattern": "*.log", "format": "lines", "interval": "1 second"}
+    driver.apply(source(name, "files", **options))
+    [entry] = [each for each in source_flows(driver.catalog) if each.name == name]
+    away = folder.rename(driver.folder / "away")
+    flow = Flow(entry, (), services)
+    flow.start()
+
+    def is_(state: FlowState) -> Callable[[], bool]:
+        def seen() -> bool:
+            flow.tick()
+            return flow.status.state is state
+
+        return seen
+
+    try:
+        eventually(is_(FlowState.RETRYING), SECONDS, what="the flow tells that it cannot read")
+        assert flow.status.error is not None
+        assert flow.status.error["title"] == "SOURCE_FOLDER"
+        away.rename(folder)
+        eventually(is_(FlowState.RUNNING), SECONDS, what="the flow goes on")
+        old(folder / "b.log", "two\n{}\n")
+
+        def both() -> bool:
+            flow.tick()
+            return len(driver.rows(f"{name}_events")) == 3
+
+        eventually(both, SECONDS, what="both files are read")
+        flow.measure()
+        assert flow.status.source == {"files": 2, "waiting_bytes": 0}
+        assert flow.status.restarts > 0
+        assert flow.status.rows_out_total == 3
+    finally:
+        flow.stop()

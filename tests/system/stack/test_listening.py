@@ -1,4 +1,4 @@
-"""Sources that the gateway runs itself: what comes to them is in their stream, or in quarantine."""
+"""Sources that gateway and engine run: what comes to them is in their stream, or in quarantine."""
 
 from __future__ import annotations
 
@@ -274,3 +274,30 @@ def test_a_generator_goes_on_where_it_was(shop):
         assert {row["user"] for row in rows} == {f"user-{n}" for n in range(1, 11)}
     finally:
         shop.do("DROP SOURCE load")
+
+
+def test_files_are_read_by_the_engine(shop):
+    folder = shop.folder / "data"
+    folder.mkdir()
+    options = "connector = 'files', folder = 'data', format = 'jsonl', settle = '0 seconds'"
+    columns = "columns = 'id BIGINT', interval = '1 second'"
+    elsewhere = options.replace("'data'", "'.mainstem'")
+    refused = shop.sql(f"CREATE SOURCE found WITH ({elsewhere}, {columns})")
+    refused.failed("SOURCE_FOLDER", exit_code=3)
+    shop.do(f"CREATE SOURCE found WITH ({options}, {columns})")
+    (folder / "a.jsonl").write_text('{"id": 1}\n{"id": 2}\n{broken\n')
+    told = wait_for(shop, "found", state="running", records=2, quarantined=1, error=None)
+    assert (told["runs_in"], told["stream"]) == ("engine", "found_events")
+    assert [row["id"] for row in written(shop, "found_events", 2)] == [1, 2]
+    shop.do("PAUSE found")
+    wait_for(shop, "found", state="paused")
+    (folder / "b.jsonl").write_text('{"id": 3}\n')
+    assert ["found", "files", "found_events", "paused", None] in shop.rows("SHOW SOURCES")
+    shop.do("RESUME found")
+    assert [row["id"] for row in written(shop, "found_events", 3)] == [1, 2, 3]
+    held = shop.cli("quarantine", "list", "--stream", "found_events", "-o", "jsonl").ok().jsonl
+    assert [(one["value"], one["stage"]) for one in held] == [("{broken", "source")]
+    assert "a.jsonl, line 3" in held[0]["cause"]
+    shop.cli("quarantine", "discard", "--stream", "found_events", "--yes").ok()
+    shop.do("DROP SOURCE found")
+    assert connector(shop, "found")["state"] == "absent"

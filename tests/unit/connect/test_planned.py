@@ -11,6 +11,7 @@ from mainstem.catalog.entry import Catalog, Entry, Origin
 from mainstem.catalog.explain import explain
 from mainstem.catalog.plan import ChangeInPlace, DropObject, Plan, Rebuild
 from mainstem.connect.capture import Captured
+from mainstem.connect.listening.options import stream_of
 from mainstem.connect.planned import PlannedConnectors
 from mainstem.connect.secrets import Secrets
 from mainstem.definitions.model import Format, Kind
@@ -21,6 +22,10 @@ from mainstem.vocabulary import Column
 SOURCE = """CREATE SOURCE shop WITH (
   connector = 'postgres-cdc', url = '${env:URL}', tables = 'orders, people');
 """
+FILES = """CREATE SOURCE found WITH (
+  connector = 'files', folder = '${env:FOLDER}', format = 'lines');
+"""
+OF_FILES = {"stream": None, "watermark": None, "partitions": None, "retention": None}
 READER = "CREATE STREAM big AS SELECT after FROM shop_orders_changes WHERE op = 'c';"
 SINK = """CREATE STREAM clicks (id INT, page STRING);
 CREATE SINK clicks_out FROM clicks WITH (
@@ -406,3 +411,22 @@ def test_entries_from_before_there_were_connectors_are_read():
     for name in ("target", "captures", "source"):
         del old["definition"][name]
     assert Entry.from_json(json.dumps(old).encode()) == entry
+
+
+def test_a_source_that_runs_in_the_engine_is_asked_for_there():
+    asked = []
+
+    def look(source):
+        asked.append(dict(source.captures.options))
+        return (stream_of(source.name, OF_FILES, (ID,)),)
+
+    def never(*_):
+        raise AssertionError("nobody else is asked")
+
+    secrets = Secrets(Path(), {})  # the engine fills them in, not the gateway
+    connectors = PlannedConnectors(secrets, never, never, ask_engine=look)
+    [source] = load_definitions([("a.sql", FILES)], {})
+    expansion = connectors.expand(source, None, ())
+    assert asked == [{"folder": "${env:FOLDER}", "format": "lines"}]
+    [stream] = expansion.definitions
+    assert (stream.name, stream.source, stream.columns) == ("found_events", "found", (ID,))

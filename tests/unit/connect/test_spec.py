@@ -1,5 +1,7 @@
 """The description of a connector: what it takes, and what it says to what it does not."""
 
+from pathlib import Path
+
 import pytest
 
 from mainstem.connect.secrets import Secrets
@@ -133,3 +135,18 @@ def test_the_text_is_told_in_paragraphs_and_the_example_is_a_statement():
     assert " ".join(SPEC.statement.split()) == (
         "CREATE SINK orders_out FROM orders WITH ( connector = 'box', url = 'http://box' );"
     )
+
+
+def test_options_for_the_system_outside_are_passed_on():
+    spec = ConnectorSpec("any", Role.SOURCE, "Any.", SPEC.fields[:1], passed_on="option.")
+    written = URL | {"option.rows": "5", "option.token": "${env:TOKEN}"}
+    assert spec.validate(written)["option."] == {"rows": "5", "token": "${env:TOKEN}"}
+    secrets = Secrets(Path(), {"TOKEN": "t0p"})
+    assert spec.resolve(written, secrets)["option."] == {"rows": "5", "token": "t0p"}
+    for given, code in (
+        ({"option.API_KEY": "x"}, "SECRET_IN_PLAIN"),
+        ({"options.rows": "5"}, "UNKNOWN_OPTION"),
+    ):
+        with pytest.raises(MainstemError) as caught:
+            spec.validate(URL | given)
+        assert caught.value.code == code

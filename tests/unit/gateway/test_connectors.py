@@ -14,9 +14,10 @@ from tests.unit.gateway.world import Stub
 
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.connect.brought import definitions_of
-from mainstem.connect.capture import Captured
+from mainstem.connect.capture import Captured, Events
 from mainstem.definitions.model import Create
 from mainstem.definitions.parse import parse_one
+from mainstem.engine.sources.source import source_flows
 from mainstem.errors import MainstemError
 from mainstem.gateway.app import create_app
 from mainstem.gateway.connectors import Connectors, wanted_sources
@@ -144,3 +145,37 @@ def test_without_connect_each_source_says_so() -> None:
     with pytest.raises(MainstemError) as raised:
         connectors.capture_of("postgres-cdc")
     assert raised.value.code == "CONNECT_NOT_GIVEN"
+
+
+def test_sources_of_the_engine_are_told_by_what_their_flows_say() -> None:
+    statement = parse_one(
+        "CREATE SOURCE found WITH (connector = 'files', folder = 'data', format = 'lines')"
+    )
+    assert isinstance(statement, Create)
+    line = Captured(
+        "found_events", "found_events", (Column("line", "string"),), (), events=Events()
+    )
+    source = Entry(statement.definition, "f", generation=2)
+    [stream] = definitions_of(statement.definition, [line])
+    world = Catalog({"found": source, "found_events": Entry(stream, "f")}, 1)
+    said: dict[str, dict[str, Any]] = {}
+    listeners = Listeners(lambda: world, cast(Any, None), cast(Any, None))
+    connectors = Connectors(lambda: world, None, listeners, lambda: said)
+    assert connectors.one("FOUND")["state"] == "starting"
+    error = {"title": "SOURCE_FOLDER"}
+    counts = {"restarts": 3, "rows_out_total": 5, "quarantined": 1}
+    said["found"] = {
+        "state": "retrying", "generation": 2, "error": error, "source": {"files": 4}, **counts
+    }  # fmt: skip
+    [told] = connectors.all()
+    assert (told["state"], told["error"], told["detail"]) == ("retrying", error, {"files": 4})
+    assert (told["restarts"], told["records"], told["quarantined"]) == (3, 5, 1)
+    assert (told["runs_in"], told["stream"]) == ("engine", "found_events")
+    said["found"]["generation"] = 1  # of a source that had the name before
+    assert connectors.one("found")["records"] == 0
+    with pytest.raises(MainstemError) as caught:
+        connectors.restart("found", only_failed=False)
+    assert caught.value.code == "CONNECTOR_OF_ENGINE"
+    assert [entry.name for entry in source_flows(world)] == ["found"]
+    flow = source_flows(world)[0].definition
+    assert (flow.topic, flow.columns) == ("found_events", stream.columns)

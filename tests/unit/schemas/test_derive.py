@@ -11,7 +11,7 @@ from typing import Any
 import fastavro
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
@@ -268,6 +268,7 @@ def last_class(schema: Schema) -> type[BaseModel]:
         del sys.modules[module.__name__]
 
 
+@settings(max_examples=50)  # to make classes takes long, and the schemas are tried above
 @given(_samples, st.sampled_from([SchemaType.AVRO, SchemaType.JSON]))
 def test_all_samples_fit_the_classes(samples: list[dict[str, Any]], kind: SchemaType) -> None:
     made = last_class(infer(samples, kind, "R"))

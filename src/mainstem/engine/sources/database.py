@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mainstem.connect.listening.options import invalid
 from mainstem.definitions.keywords import words
+from mainstem.engine.java import java_class
 from mainstem.engine.spark_errors import short
 from mainstem.errors import MainstemError
 
@@ -35,6 +36,8 @@ _PARAMETER = re.compile(r"[?&;]([^=&;]+)=")
 _LOGIN = ("28",)
 _AWAY = ("08", "57P")
 _FETCHED = "10000"
+_NO_DRIVER = "No suitable driver"
+"""What Java itself says, with the state of a server that is away."""
 
 
 def check_url(url: str) -> None:
@@ -56,21 +59,21 @@ class Database:
     def __init__(self, session: SparkSession, options: Mapping[str, Any]) -> None:
         self._session = session
         self._options = options
-        jvm: Any = session._jvm
-        self._dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(options["url"])
-        self._sql = jvm.java.sql
+        self._url, self._driver = _address(options["url"])
+        dialects = java_class("org.apache.spark.sql.jdbc.JdbcDialects")
+        self._dialect = dialects.get(self._url)
 
     def rows(self, query: str, *, parts: Sequence[str] = ()) -> DataFrame:
         """The rows of a query, in one partition, or one for each condition of `parts`."""
         options = self._options
-        properties = {"fetchsize": _FETCHED}
+        properties = {"fetchsize": _FETCHED, **self._driver}
         for name in ("user", "password"):
             if options[name] is not None:
                 properties[name] = options[name]
         table = f"({query}) mainstem_rows"
         given: dict[str, Any] = {"predicates": list(parts)} if parts else {}
         try:
-            return self._session.read.jdbc(options["url"], table, properties=properties, **given)
+            return self._session.read.jdbc(self._url, table, properties=properties, **given)
         except (PySparkException, Py4JJavaError) as error:
             raise self._translated(error) from None
 
@@ -94,9 +97,9 @@ class Database:
     def literal(self, text: str, type_: str) -> str:
         """A value of Spark's text, as the database writes values of the type."""
         if type_.startswith("timestamp"):
-            return str(self._dialect.compileValue(self._sql.Timestamp.valueOf(text)))
+            return str(self._dialect.compileValue(java_class("java.sql.Timestamp").valueOf(text)))
         if type_ == "date":
-            return str(self._dialect.compileValue(self._sql.Date.valueOf(text)))
+            return str(self._dialect.compileValue(java_class("java.sql.Date").valueOf(text)))
         return text
 
     def first(self, count: int) -> str:
@@ -107,14 +110,14 @@ class Database:
     def _translated(self, error: PySparkException | Py4JJavaError) -> MainstemError:
         state, said = _sql_state(error)
         where = str(self._options["url"]).partition("?")[0].partition(";")[0]
+        if _NO_DRIVER in said:
+            problem = "there is no driver for it: name its jar in [spark] jdbc_drivers"
+            return invalid("url", "...", problem, "'jdbc:postgresql://db.example.com:5432/shop'")
         if state is not None and state.startswith(_LOGIN):
             user = self._options["user"]
             return MainstemError("SOURCE_LOGIN_REFUSED", where=where, user=user, option="password")
         if state is not None and state.startswith(_AWAY):
             return MainstemError("CONNECTOR_UNREACHABLE", what=where, problem=said, option="url")
-        if state is None and "No suitable driver" in said:
-            problem = "there is no driver for it: name its jar in [spark] jdbc_drivers"
-            return invalid("url", "...", problem, "'jdbc:postgresql://db.example.com:5432/shop'")
         option = "table" if self._options["query"] is None else "query"
         what = self._options["table"] or "the rows of the query"
         return MainstemError(
@@ -122,11 +125,24 @@ class Database:
         )
 
 
+def _address(url: str) -> tuple[str, dict[str, str]]:
+    """The URL by which Spark knows the dialect, and more that the driver has to be told."""
+    _, vendor, rest = url.split(":", 2)
+    if vendor.lower() not in ("mariadb", "mysql"):
+        return url, {}
+    # to Spark both are MySQL, and MariaDB's driver serves both if the URL says so
+    mark = "&" if "?" in rest else "?"
+    return f"jdbc:mysql:{rest}{mark}permitMysqlScheme", {"driver": "org.mariadb.jdbc.Driver"}
+
+
 def _sql_state(error: PySparkException | Py4JJavaError) -> tuple[str | None, str]:
     """The state that the driver's error has, and what it says."""
+    kind = java_class("java.lang.Class").forName("java.sql.SQLException")
     for cause in _causes(error):
-        if hasattr(cause, "getSQLState") and cause.getSQLState() is not None:
-            return str(cause.getSQLState()), str(cause.getMessage()).splitlines()[0]
+        if kind.isInstance(cause):
+            state = cause.getSQLState()
+            said = str(cause.getMessage()).splitlines()[0]
+            return None if state is None else str(state), said
     return None, short(error)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource
 
 from mainstem.config import SparkSettings
+from mainstem.connect.connectors.spark import SPEC
 from mainstem.connect.listening.column_list import columns_of, read_columns
 from mainstem.connect.spec import ConnectorSpec
 from mainstem.definitions.model import Definition
@@ -51,6 +53,24 @@ def own_sources(project: Path) -> dict[str, OwnSource]:
                 described = spec if isinstance(spec, ConnectorSpec) else None
                 found[made.name()] = OwnSource(made, described, file)
     return found
+
+
+def described(project: Path) -> dict[str, ConnectorSpec]:
+    """The descriptions of the project's own data sources, by name, as they are written in SQL."""
+    [format_] = [field for field in SPEC.fields if field.name == "format"]
+    return {
+        name: ConnectorSpec(
+            SPEC.name,
+            SPEC.role,
+            own.spec.doc,
+            (
+                replace(format_, example=name),
+                *(replace(field, name=PASSED_ON + field.name) for field in own.spec.fields),
+            ),
+        )
+        for name, own in own_sources(project).items()
+        if own.spec is not None
+    }
 
 
 def read_format(

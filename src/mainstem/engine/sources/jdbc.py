@@ -21,7 +21,8 @@ from mainstem.engine.encode import JSON_OPTIONS, key_of
 from mainstem.engine.sources.database import Database
 from mainstem.engine.sources.notes import BatchNotes
 from mainstem.engine.sources.records import records_of
-from mainstem.engine.sources.source import Surroundings
+from mainstem.engine.sources.source import Surroundings, without_secrets
+from mainstem.errors import MainstemError
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,12 @@ class JdbcBatches:
 
     def result(self, batch: DataFrame, batch_id: int) -> DataFrame | None:
         """The records of the rows that the batch reads."""
+        try:
+            return self._result(batch_id)
+        except MainstemError as error:  # Spark's own log has it, too
+            raise without_secrets(error, self._at.entry.definition, self._at.project) from None
+
+    def _result(self, batch_id: int) -> DataFrame | None:
         note = self._notes.of(batch_id)
         if note is None:
             end = self._next()

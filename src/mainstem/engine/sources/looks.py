@@ -54,6 +54,9 @@ def look_at(source: Definition, at: Looking) -> tuple[Captured, ...]:
 
 def _files(name: str, options: Mapping[str, Any], at: Looking) -> tuple[Captured, ...]:
     format_ = options["format"]
+    if options["pattern"].startswith("/") or ".." in options["pattern"].split("/"):
+        problem = "it does not stay in the folder"
+        raise invalid("pattern", options["pattern"], problem, "'**/*.jsonl'")
     if options["tail"] and format_ == PARQUET:
         raise invalid("tail", "true", "Parquet files do not grow", "'false'")
     if options["header"] and format_ != CSV:

@@ -59,6 +59,7 @@ class SourceWork:
 
     source: str
     topic: str
+    """Of its stream, which is called as the stream itself."""
     now: float
     largest: int
     """As many bytes the log takes as one record."""
@@ -135,7 +136,7 @@ class SourceTask:
         return quarantined(
             record,
             stage=STAGE,
-            reader=work.source,
+            reader=work.topic,
             code=error.code,
             cause=error.message,
             at=work.now,
