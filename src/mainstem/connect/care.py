@@ -350,7 +350,11 @@ class Care:
         """True when nothing has been read for long, while the system keeps more and more."""
         if self.system is None or self._looked != now:
             return False
-        sign = (self.system.confirmed, self.at.topics.written(wanted.topics))
+        try:
+            written = self.at.topics.written(wanted.topics)
+        except MainstemError:
+            return False  # the log is away, which is no fault of the connector's
+        sign = (self.system.confirmed, written)
         last = self._progress
         if last is None or last.sign != sign:
             self._progress = _Progress(sign, self.system.held_bytes, now)

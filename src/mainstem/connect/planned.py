@@ -90,6 +90,14 @@ class PlannedConnectors:
             for transform in sink.transforms:
                 if isinstance(transform, Mask) and transform.salt is not None:
                     self._secrets.resolve(transform.salt)
+            if read.pattern is not None and sink.start not in ("earliest", "latest"):
+                raise MainstemError(
+                    "INVALID_OPTION",
+                    option="start",
+                    value=sink.start,
+                    problem=f'"{read.name}" has many topics, and more may come',
+                    advice="Use 'earliest' or 'latest'.",
+                )
             self._check(connection.connector, options, read, sink.transforms)
         except MainstemError as error:
             raise self._placed(error, sink) from None

@@ -57,6 +57,7 @@ class Topics:
     """The log."""
 
     def __init__(self) -> None:
+        self.away = False
         self.there: set[str] = set()
         self.records = 0
         self.values: dict[str, list[bytes]] = {}
@@ -75,6 +76,8 @@ class Topics:
         self.there.discard(topic)
 
     def written(self, topics: Sequence[str]) -> int:
+        if self.away:
+            raise MainstemError("LOG_FAILED", act="the offsets", problem="away")
         return self.records
 
 
@@ -336,6 +339,14 @@ def test_progress_is_not_stuck(running: Bench, sign: str) -> None:
         running.look(seconds=10)
     assert running.care.restarts == 0
     assert running.care.error is None
+
+
+def test_a_log_that_is_away_is_no_fault_of_the_connector(running: Bench) -> None:
+    running.topics.away = True
+    for _ in range(20):
+        running.system.held_bytes += 1000
+        running.look(seconds=10)
+    assert (running.care.restarts, running.care.last_error) == (0, None)
 
 
 def test_a_dropped_source_leaves_nothing(running: Bench) -> None:
