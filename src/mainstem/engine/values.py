@@ -44,11 +44,15 @@ _arrow_udf: Any = arrow_udf
 _TEXT = "CAST(value AS STRING)"
 _NOT_UTF8 = f"NOT is_valid_utf8({_TEXT})"
 """Spark would put replacement characters there."""
+_UNEQUAL = "octet_length(replace({0}, '{1}')) <> octet_length(replace({0}, '{2}'))"
 _MORE_THAN_ONE = (
     # by far the cheapest search in Spark is that for bytes in bytes
     "contains(substring(value, 1, octet_length(value) - 1), X'7D')"
-    rf" AND {_TEXT} RLIKE r'\}}\s*(?:[^\s,}}\]]|,\s*[^\s\"])'"
-    f" AND NOT json_array_length(concat('[', {_TEXT}, ']')) <=> 1"
+    rf" AND ({_TEXT} RLIKE r'\}}\s*(?:[^\s,}}\]]|,\s*[^\s\"])'"
+    f" OR {_UNEQUAL.format(_TEXT, '{', '}')} OR {_UNEQUAL.format(_TEXT, '[', ']')})"
+    # each of these two reads to the end of what it opens, and no further
+    f" AND NOT (json_array_length(concat('[', {_TEXT}, ']')) <=> 1"
+    f" AND json_object_keys(concat('{{\"\":', {_TEXT}, '}}')) IS NOT NULL)"
 )
 """Spark reads the first JSON value and forgets what follows. Only the third test is sure; the
 first two are cheap, and spare nearly all records from it."""
