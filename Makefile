@@ -25,8 +25,6 @@ example: $(STAMP)
 	$(BIN)/python examples/run.py $(NAME)
 
 ## all checks and tests
-# compiled modules are kept: each of the many processes that tests start would compile them again
-test: export PYTHONDONTWRITEBYTECODE =
 test: $(STAMP)
 	scripts/system-packages
 	$(MAKE) -j 2 lint classes

@@ -43,6 +43,7 @@ HOMES = {
     "psycopg": {"views", "connect"},
     "psycopg_pool": {"views"},
     "redis": {"connect"},
+    "pymysql": {"connect"},
     "deltalake": {"connect"},
     "pyiceberg": {"connect"},
     "duckdb": {"connect"},

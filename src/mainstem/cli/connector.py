@@ -65,6 +65,7 @@ def show(session: Session, name: Name) -> None:
         "position": found["position"],
         "held_bytes": found["held_bytes"],
         "restarts": found["restarts"],
+        **{f"snapshot of {table}": how for table, how in found.get("snapshots", {}).items()},
         "last_error": f"{last['detail']} ({found['last_error_at']})" if last else None,
         **{f"task {task['id']}": task["trace"] or task["state"] for task in found["tasks"]},
         **{name: found[name] for name in _OF_GATEWAY if name in found},
@@ -128,6 +129,29 @@ def offsets(
     found = session.client.connector_offsets(name)
     rows = [(one["partition"], one["offset"]) for one in found]
     write(session.form(), ("partition", "offset"), rows, document=found, colour=session.colour)
+
+
+@command(
+    connector,
+    examples=(
+        "mainstem connector snapshot shop               all of its tables",
+        "mainstem connector snapshot shop orders items  some of them",
+    ),
+    data=False,
+)
+def snapshot(
+    session: Session,
+    name: Name,
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Captured tables; else all.")
+    ] = None,
+) -> None:
+    """Read the rows of captured tables once more, while their changes go on.
+
+    Rows that are as they were change nothing. `mainstem connector show` tells how far it is.
+    """
+    told = session.client.snapshot_connector(name, tables or ())
+    session.say(f"{name} reads {', '.join(told['tables'])} once more")
 
 
 @command(connector, examples=("mainstem connector forget shop",), data=False)

@@ -20,7 +20,6 @@ from mainstem.vocabulary import Column
 
 CHANGES = "_changes"
 """Behind the name of a table: the stream of its changes."""
-_PUBLIC = "public"
 _AFTER = "after_"
 """Before the columns of the row in a change that was made flat."""
 _FOREVER = "forever"
@@ -40,7 +39,7 @@ def definitions_of(source: Definition, captured: Sequence[Captured]) -> tuple[De
     prefix = options.get("prefix", f"{source.name}_")
     made: dict[str, Definition] = {}
     for table in captured:
-        for definition in _objects(source, table, prefix + _own_name(table.table)):
+        for definition in _objects(source, table, prefix + _own_name(table)):
             if definition.name.lower() in made:
                 other = made[definition.name.lower()].location
                 raise MainstemError("DUPLICATE_NAME", name=definition.name, other=other)
@@ -76,9 +75,9 @@ def tables_of(source: str, topics: Iterable[str]) -> list[str]:
     return sorted(topic.removeprefix(f"{source}.") for topic in topics)
 
 
-def _own_name(table: str) -> str:
-    schema, _, name = table.partition(".")
-    return name if schema == _PUBLIC else f"{schema}_{name}"
+def _own_name(captured: Captured) -> str:
+    schema, _, name = captured.table.partition(".")
+    return name if schema == captured.home else f"{schema}_{name}"
 
 
 def _objects(source: Definition, table: Captured, name: str) -> tuple[Definition, Definition]:

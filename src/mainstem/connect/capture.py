@@ -48,6 +48,10 @@ class Captured:
     """Its primary key; a table without one is refused."""
     whole: bool = False
     """True when a change tells the whole row that was before it, and not only its key."""
+    joins: bool = False
+    """True when it may be added to a source that runs: its rows are then read beside changes."""
+    home: str = "public"
+    """The schema or database that is left out of the names of objects."""
     events: Events | None = None
     """Set where no table is captured: then `table` is the name of the stream, `key` its key."""
     note: str | None = None

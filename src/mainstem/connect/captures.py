@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from mainstem.connect.capture import Capture
 from mainstem.connect.listening.captures import GeneratorCapture, SyslogCapture, WebhookCapture
+from mainstem.connect.mysql import MySqlCapture
 from mainstem.connect.postgres import PostgresCapture
 
 _CAPTURES: dict[str, Capture] = {
     "generator": GeneratorCapture(),
+    "mariadb-cdc": MySqlCapture(mariadb=True),
+    "mysql-cdc": MySqlCapture(mariadb=False),
     "postgres-cdc": PostgresCapture(),
     "syslog": SyslogCapture(),
     "webhook": WebhookCapture(),

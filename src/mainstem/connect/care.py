@@ -6,30 +6,43 @@ and be begun again, by this process or another.
 To make one:
 1. its secrets are written to their file. Crash: the file is there, and is written again, the same.
 2. Connect checks the configuration, which changes nothing.
-3. the topic of its heartbeats is made, if there is none: Connect makes no topics.
+3. the topics of its own (heartbeats, history of tables) are made, if there are none: Connect makes
+   no topics.
 4. Connect takes it, with the label of the source. Crash: it is there, and is found by its name.
+
+To add tables to one:
+1. it is stopped, so that no task with the old list of tables reads what is asked for next. Crash:
+   it is stopped, and its configuration is still not the one that is wanted.
+2. its configuration is changed; it says which tables were added, each with an id.
+3. before it runs again, a snapshot of each is asked for, once for each id (`snapshots`).
+4. it is resumed. Crash before: it is stopped, and what is asked for is not asked for twice.
 
 To remove one, when the catalog has it no more, or has another source of that name:
 1. it is stopped. Crash: it stays stopped, for it is wanted nowhere.
 2. its offsets are reset: a source of the same name must not go on where this one was.
 3. what it has left in its system (slot, publication) is removed. While that system does not answer
    this is tried again, until a person says that it is to be left there.
-4. the topic of its heartbeats is removed.
+4. the topics of its own are removed.
 5. Connect forgets it. Until then the label says all that is needed to go on with these steps.
 6. its file of secrets is removed. Crash before: the next source of that name writes over it.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from mainstem.connect.carrier import LABEL, Carrier, SourceState, Wanted
+from mainstem.connect.carrier import LABEL, Around, Carrier, SourceState, Wanted
 from mainstem.connect.client import ConnectClient, Connector, State
+from mainstem.connect.debezium_common import HISTORY_TOPIC, NOTICES_TOPIC, SIGNALS_TOPIC, TABLES
 from mainstem.connect.kept_secrets import KeptSecrets
+from mainstem.connect.snapshots import Letters, Snapshots
 from mainstem.errors import MainstemError
 
 _LOG = logging.getLogger(__name__)
@@ -42,15 +55,19 @@ _LOOK_SECONDS = 10.0
 _STUCK_SECONDS = 120.0
 _SERVER_ERROR = 500
 """What is less is for the definition to put right."""
+_SNAPSHOT_FAILED = "SNAPSHOT_FAILED"
+_NO_SNAPSHOT = "none"
+_ADDED = "mainstem.added"
+"""In a configuration: tables that the connector did not begin with, and the ids of snapshots."""
 _PASSING = ("CONNECT_BUSY", "CONNECT_UNREACHABLE")
 """Connect works at what it was asked for a moment ago, or is away, which the keeper tells."""
 
 
-class Topics(Protocol):
+class Topics(Letters, Protocol):
     """What is needed of the log."""
 
-    def make(self, topic: str) -> None:
-        """A small topic of our own, if it is not there."""
+    def make(self, topic: str, *, forever: bool) -> None:
+        """A small topic of our own, if it is not there; else its records go after a while."""
 
     def remove(self, topic: str) -> None:
         """Harmless when it is not there."""
@@ -71,6 +88,8 @@ class Surroundings:
     """Values of the options of a connector, secrets filled in."""
     mask: Callable[[str], str]
     topics: Topics
+    clients: Mapping[str, str] = field(default_factory=dict)
+    """How Kafka is reached, for a plugin that does so itself."""
     clock: Callable[[], float] = time.monotonic
 
 
@@ -122,6 +141,7 @@ class Care:
     _progress: _Progress | None = None
     _left: bool = False
     _tried: Wanted | None = None
+    _snapshots: Snapshots | None = None
 
     def step(self, wanted: Wanted | None, found: Connector | None) -> None:
         """Do what is missing; what went wrong is kept in `error`, and tried again later."""
@@ -157,6 +177,22 @@ class Care:
         """A person asks for it: when it runs again it begins from the beginning."""
         self.at.client.reset_offsets(self.name)
 
+    def snapshot(self, tables: Sequence[str]) -> None:
+        """A person asks for it: rows of these tables are read once more, while changes go on."""
+        assert self.wanted is not None
+        config, _ = self._config(self.wanted, self.found)
+        if SIGNALS_TOPIC not in config:
+            raise MainstemError("SNAPSHOT_IMPOSSIBLE", connector=self.wanted.connector)
+        for topic, forever in _own_topics(config).items():
+            self.at.topics.make(topic, forever=forever)
+        snapshots = self._take_up(config)
+        for table in tables:
+            snapshots.ask(table, uuid.uuid4().hex, self.at.clock())
+
+    def snapshots(self) -> Mapping[str, str]:
+        """How snapshots of single tables are."""
+        return {} if self._snapshots is None else self._snapshots.shown()
+
     def _step(self, wanted: Wanted | None, found: Connector | None) -> None:
         made_for = Wanted.from_config(found.config) if found is not None else None
         if found is not None and (wanted is None or not _same(made_for, wanted)):
@@ -170,33 +206,39 @@ class Care:
 
     def _keep(self, wanted: Wanted, found: Connector | None) -> None:
         client = self.at.client
-        config, renewed = self._config(wanted)
+        config, renewed = self._config(wanted, found)
+        stopped = found is not None and found.own is not None and found.own.state is State.STOPPED
         if found is None:
             self._check(wanted, config)
-            for topic in _own_topics(config):
-                self.at.topics.make(topic)
+            for topic, forever in _own_topics(config).items():
+                self.at.topics.make(topic, forever=forever)
             client.create(self.name, config, stopped=wanted.paused)
             _LOG.info("connector of %s made", wanted.name)
             return
         if found.config != config:
+            if config.get(_ADDED) != found.config.get(_ADDED) and (not stopped or found.tasks):
+                client.stop(self.name)
+                return  # its tasks end meanwhile; the next step goes on
             self._check(wanted, config)
+            for topic, forever in _own_topics(config).items():
+                self.at.topics.make(topic, forever=forever)
             client.configure(self.name, config)
             _LOG.info("connector of %s changed", wanted.name)
             return
         if renewed:
             client.restart(self.name, only_failed=False)
-        stopped = found.own is not None and found.own.state is State.STOPPED
         if wanted.paused:
             self._running_since = self._progress = None
             if not stopped:
                 client.stop(self.name)
             self.error = None
         elif stopped or (found.own is not None and found.own.state is State.PAUSED):
+            self._look_after_snapshots(config)
             client.resume(self.name)
         else:
             self._watch(wanted, found)
 
-    def _config(self, wanted: Wanted) -> tuple[dict[str, str], bool]:
+    def _config(self, wanted: Wanted, found: Connector | None) -> tuple[dict[str, str], bool]:
         """The configuration, its secrets put away; and whether those are new."""
         options = {**self.at.resolve(wanted.connector, wanted.options), **wanted.columns}
         secrets: dict[str, str] = {}
@@ -206,15 +248,40 @@ class Care:
             return self.at.secrets.reference(wanted.name, key)
 
         tables = list(wanted.tables)
-        config = self.at.carrier(wanted.connector).config(wanted.name, options, tables, put_away)
+        around = Around(self.name, self.at.clients)
+        configure = self.at.carrier(wanted.connector).config
+        config = configure(wanted.name, options, tables, put_away, around)
         renewed = self.at.secrets.write(wanted.name, secrets)
-        return {**config, "name": self.name, LABEL: wanted.label()}, renewed
+        config |= {"name": self.name, LABEL: wanted.label()}
+        if options.get("snapshot") != _NO_SNAPSHOT and (added := _added(wanted, found)):
+            config[_ADDED] = json.dumps(added, sort_keys=True)
+        return config, renewed
 
     def _check(self, wanted: Wanted, config: Mapping[str, str]) -> None:
         complaints = self.at.client.validate(config)
         if complaints:
             problem = "; ".join(f"{c.field}: {c.problem}" for c in complaints)
             raise MainstemError("CONNECTOR_INVALID", name=wanted.name, problem=problem)
+
+    # -- snapshots
+
+    def _look_after_snapshots(self, config: Mapping[str, str]) -> Snapshots | None:
+        """Ask for those of added tables, and once more for what was forgotten."""
+        if SIGNALS_TOPIC not in config:
+            return None
+        snapshots, now = self._take_up(config), self.at.clock()
+        for table, id in json.loads(config.get(_ADDED, "{}")).items():
+            snapshots.ask(table, id, now)
+        snapshots.remind(now)
+        return snapshots
+
+    def _take_up(self, config: Mapping[str, str]) -> Snapshots:
+        if self._snapshots is None:
+            signals, notices = config[SIGNALS_TOPIC], config[NOTICES_TOPIC]
+            source = config["topic.prefix"]
+            self._snapshots = Snapshots(self.at.topics, source, signals, notices)
+        self._snapshots.look(self.at.clock())
+        return self._snapshots
 
     # -- watch
 
@@ -240,7 +307,18 @@ class Care:
                 raise MainstemError("CONNECTOR_STUCK", seconds=int(_STUCK_SECONDS))
             if now - self._running_since >= _STEADY_SECONDS:
                 self._pause.reset()
-            self.error = None
+            if self._looked == now:
+                self._check_snapshots(found)
+            elif self.error is None or self.error.code != _SNAPSHOT_FAILED:
+                self.error = None
+
+    def _check_snapshots(self, found: Connector) -> None:
+        snapshots = self._look_after_snapshots(found.config)
+        failed = snapshots.failed() if snapshots is not None else None
+        if failed is not None:
+            table, problem = failed
+            raise MainstemError(_SNAPSHOT_FAILED, table=table, problem=problem)
+        self.error = None
 
     def _again(self, *, only_failed: bool) -> None:
         self.at.client.restart(self.name, only_failed=only_failed)
@@ -252,7 +330,8 @@ class Care:
         self._looked = now
         try:
             options = self.at.resolve(wanted.connector, wanted.options)
-            self.system = self.at.carrier(wanted.connector).state(wanted.name, options)
+            state = self.at.carrier(wanted.connector).state
+            self.system = state(wanted.name, options, self.offsets)
         except MainstemError as error:
             self.system = None
             _LOG.info("%s could not be asked: %s", wanted.name, self.at.mask(error.message))
@@ -271,7 +350,11 @@ class Care:
         """True when nothing has been read for long, while the system keeps more and more."""
         if self.system is None or self._looked != now:
             return False
-        sign = (self.system.confirmed, self.at.topics.written(wanted.topics))
+        try:
+            written = self.at.topics.written(wanted.topics)
+        except MainstemError:
+            return False  # the log is away, which is no fault of the connector's
+        sign = (self.system.confirmed, written)
         last = self._progress
         if last is None or last.sign != sign:
             self._progress = _Progress(sign, self.system.held_bytes, now)
@@ -294,7 +377,7 @@ class Care:
         client.delete(self.name)
         if made_for is not None:
             self.at.secrets.forget(made_for.name)
-        self.found = self.system = self.error = None
+        self.found = self.system = self.error = self._snapshots = None
         self._left = False
         _LOG.info("connector %s removed", self.name)
 
@@ -314,10 +397,27 @@ class Care:
         self.last_error_at = time.time()
 
 
-def _own_topics(config: Mapping[str, str]) -> list[str]:
-    """Topics that a connector of Debezium writes to beside those of its tables."""
+def _own_topics(config: Mapping[str, str]) -> dict[str, bool]:
+    """Topics that a connector of Debezium writes to beside those of its tables; True: for ever."""
     prefix, name = config.get("topic.heartbeat.prefix"), config.get("topic.prefix")
-    return [f"{prefix}.{name}"] if prefix and name else []
+    found = {f"{prefix}.{name}": False} if prefix and name else {}
+    kept = (HISTORY_TOPIC, SIGNALS_TOPIC, NOTICES_TOPIC)
+    return found | {config[key]: True for key in kept if key in config}
+
+
+def _added(wanted: Wanted, found: Connector | None) -> dict[str, str]:
+    """Tables that the connector did not begin with, each with the id of its snapshot.
+
+    An id is made when a table comes that the connector, as it is, does not have; from then on it is
+    in the connector's own configuration.
+    """
+    if found is None or TABLES not in found.config:
+        return {}
+    known: dict[str, str] = json.loads(found.config.get(_ADDED, "{}"))
+    captured = found.config[TABLES].split(",")
+    new = (table for table in wanted.tables if re.escape(table) not in captured)
+    kept = {table: id for table, id in known.items() if table in wanted.tables}
+    return kept | {table: uuid.uuid4().hex for table in new}
 
 
 def _same(made_for: Wanted | None, wanted: Wanted) -> bool:

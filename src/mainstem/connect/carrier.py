@@ -11,6 +11,8 @@ from mainstem.vocabulary import SourceLocation
 
 PutAway = Callable[[str, str], str]
 """Puts a secret where Connect finds it, under a name; gives the reference for the configuration."""
+Offsets = Callable[[], list[dict[str, Any]]]
+"""How far the connector has come, in Kafka Connect's words."""
 LABEL = "mainstem.source"
 """In a configuration: the source that the connector is of. Connect and Debezium pass it over."""
 
@@ -32,6 +34,31 @@ class SourceState(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Around:
+    """What a connector has around it."""
+
+    connector: str
+    """Its name in Kafka Connect, which no other project has."""
+    clients: Mapping[str, str] = field(default_factory=dict)
+    """How Kafka is reached by a plugin that does so itself, in the words of Java's clients; it may
+    hold passwords."""
+
+
+class Configure(Protocol):
+    """Makes the configuration of a connector, for Connect's REST API."""
+
+    def __call__(
+        self,
+        name: str,
+        options: Mapping[str, Any],
+        tables: Sequence[str],
+        put_away: PutAway,
+        around: Around,
+    ) -> dict[str, str]:
+        """Of the source of that name; `tables` are all that it captures."""
+
+
+@dataclass(frozen=True, slots=True)
 class Carrier:
     """What Kafka Connect needs for the sources of one connector of ours.
 
@@ -41,9 +68,8 @@ class Carrier:
 
     plugin: str
     """Name of the jars, in the lock."""
-    config: Callable[[str, Mapping[str, Any], Sequence[str], PutAway], dict[str, str]]
-    """By name, options, tables, and where secrets are put."""
-    state: Callable[[str, Mapping[str, Any]], SourceState]
+    config: Configure
+    state: Callable[[str, Mapping[str, Any], Offsets], SourceState]
     remove: Callable[[str, Mapping[str, Any]], None]
     """Removes what the connector has left in the system; harmless when nothing is left."""
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from mainstem.connect import postgres_slots
 from mainstem.connect.carrier import Carrier
-from mainstem.connect.debezium import connector_config
-from mainstem.connect.postgres_slots import remove, slot_state
+from mainstem.connect.debezium_mysql import mariadb_config, mysql_config
+from mainstem.connect.debezium_postgres import connector_config
+from mainstem.connect.mysql_logs import log_state, nothing_left
 
 _CARRIERS = {
-    "postgres-cdc": Carrier("debezium-postgres", connector_config, slot_state, remove),
+    "mariadb-cdc": Carrier("debezium-mariadb", mariadb_config, log_state, nothing_left),
+    "mysql-cdc": Carrier("debezium-mysql", mysql_config, log_state, nothing_left),
+    "postgres-cdc": Carrier(
+        "debezium-postgres",
+        connector_config,
+        lambda name, options, _: postgres_slots.slot_state(name, options),
+        postgres_slots.remove,
+    ),
 }
 
 

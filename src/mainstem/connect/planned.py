@@ -90,6 +90,14 @@ class PlannedConnectors:
             for transform in sink.transforms:
                 if isinstance(transform, Mask) and transform.salt is not None:
                     self._secrets.resolve(transform.salt)
+            if read.pattern is not None and sink.start not in ("earliest", "latest"):
+                raise MainstemError(
+                    "INVALID_OPTION",
+                    option="start",
+                    value=sink.start,
+                    problem=f'"{read.name}" has many topics, and more may come',
+                    advice="Use 'earliest' or 'latest'.",
+                )
             self._check(connection.connector, options, read, sink.transforms)
         except MainstemError as error:
             raise self._placed(error, sink) from None
@@ -198,7 +206,7 @@ def _without_added(
     known: Sequence[Definition],
     tables: tuple[Captured, ...],
 ) -> tuple[tuple[Captured, ...], tuple[str, ...]]:
-    """Only the tables that the source has begun with: of others, rows from before would lack."""
+    """Those that were there, and those whose rows from before can be read while the source runs."""
     if before is None:
         return tables, ()
     topics = {definition.topic for definition in known}
@@ -206,6 +214,8 @@ def _without_added(
     if not added:
         return tables, ()
     names = ", ".join(captured.table for captured in added)
+    if all(captured.joins for captured in added):
+        return tables, (f"source {source.name} reads {names} while the changes of others go on",)
     if before.captures != source.captures:
         raise MainstemError("TABLE_ADDED", option="tables", name=source.name, tables=names)
     note = f"source {source.name} does not capture {names}, made after it: use another source"

@@ -23,6 +23,8 @@ from mainstem.vocabulary import HIDDEN_PREFIX, RESERVED_COLUMNS, Column
 
 _TOPIC_PART = re.compile(r"[A-Za-z0-9_-]+")
 _MOST_NAMED = 10
+_SNAPSHOTS_SINCE = 130_000
+"""The version that tells which transactions a snapshot has seen."""
 _TEXT = re.compile(r"text|character(?: varying)?(?:\(\d+\))?")
 """Types that Debezium takes for texts, as PostgreSQL shows them; domains are none of them."""
 
@@ -199,6 +201,7 @@ def _captured(
         captured,
         tuple(table.key),
         whole=table.identity == "f",
+        joins=connection.info.server_version >= _SNAPSHOTS_SINCE,
         note=_about_large_values(full, table, found, columns),
         outbox=_outbox(options, full, captured),
     )

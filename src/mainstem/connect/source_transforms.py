@@ -22,9 +22,13 @@ from mainstem.errors import MainstemError, did_you_mean
 from mainstem.vocabulary import SourceLocation
 
 DROP, REDACT = "drop", "redact"
-"""Among the values of a source's options: columns, as `schema.table.column`."""
-_CONNECTORS = ("postgres-cdc",)
-_PUBLIC = "public"
+"""Among the values of a source's options: columns, as `schema.table.column`, or `table.column`."""
+# where a table is that is named alone; None: in a database that only the options can tell
+_CONNECTORS: dict[str, str | None] = {
+    "mariadb-cdc": None,
+    "mysql-cdc": None,
+    "postgres-cdc": "public",
+}
 _PLAIN = re.compile(r"\w+")
 _IN_SQL = "Do it in SQL, over the stream and the table that the source brings."
 
@@ -39,15 +43,25 @@ def told_columns(source: Definition) -> dict[str, tuple[str, ...]]:
             raise _invalid(transform.location, problem, _IN_SQL)
         for named in _columns(transform):
             how = DROP if isinstance(transform, Drop) else REDACT
-            found[how] = (*found[how], _full(named))
+            found[how] = (*found[how], _full(source, named))
     return found
+
+
+def in_database(options: Mapping[str, Any], database: str) -> dict[str, Any]:
+    """The options, in which every column has the name of a database."""
+    full = {
+        how: tuple(c if c.count(".") > 1 else f"{database}.{c}" for c in options.get(how, ()))
+        for how in (DROP, REDACT)
+    }
+    return {**options, **full}
 
 
 def place_of(source: Definition, column: str | None) -> SourceLocation | None:
     """Where the transforms, which are known to be possible, name a `schema.table.column`."""
     for transform in source.transforms:
         for named in _columns(transform):
-            if _full(named) == column:
+            full = _full(source, named)
+            if column is not None and (column == full or column.endswith(f".{full}")):
                 return named.location
     return None
 
@@ -100,14 +114,16 @@ def _columns(transform: Transform) -> Iterator[Named]:
             raise _invalid(transform.location, problem, _IN_SQL)
 
 
-def _full(named: Named) -> str:
+def _full(source: Definition, named: Named) -> str:
     if named.table is None:
         advice = f"Write it with its table, such as orders.{named.name}."
         raise _invalid(named.location, f'it is not said of which table "{named.name}" is', advice)
     if _PLAIN.fullmatch(named.name) is None:  # what Debezium does not understand it passes over
         problem = f'the column "{named.name}" has signs in its name that cannot be told to Debezium'
         raise _invalid(named.location, problem, "Give it another name there.")
-    table = named.table if "." in named.table else f"{_PUBLIC}.{named.table}"
+    assert source.captures is not None
+    home = _CONNECTORS.get(source.captures.connector)
+    table = named.table if "." in named.table or home is None else f"{home}.{named.table}"
     return f"{table}.{named.name}"
 
 

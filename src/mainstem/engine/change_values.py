@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
@@ -21,6 +22,7 @@ from mainstem.engine.spark_errors import complaint
 from mainstem.schemas.changes import (
     BEGIN,
     NO_NUMBERS,
+    NO_YEAR,
     PAYLOAD,
     SNAPSHOT,
     SNAPSHOT_PARTS,
@@ -29,14 +31,21 @@ from mainstem.schemas.changes import (
 )
 
 _SIDES = ("before", "after")
-_SOURCE = "struct<lsn:bigint,txId:bigint,ts_us:bigint,file:string,pos:bigint,snapshot:string>"
-_RAW = {"date": "int", "timestamp_ntz": "bigint"}
+_SOURCE = (
+    "struct<lsn:bigint,txId:bigint,ts_us:bigint,snapshot:string,"
+    # of MySQL's binary log
+    "file:string,pos:bigint,row:int,gtid:string>"
+)
+_RAW = {
+    "date": "int",
+    "timestamp_ntz": "bigint",
+    "smallint": "string",  # MySQL's may come as a boolean
+}
 _BOUNDS = {
     # the years 1 to 9999: what is beyond has no text that all would read, infinity among it
     "date": (-719_162, 2_932_896),
     "timestamp_ntz": (-62_135_596_800_000_000, 253_402_300_799_999_999),
 }
-_DAY_MICROS = 86_400_000_000
 _FRAMED = (
     f"startswith(value, X'{BEGIN.hex()}') AND contains(value, X'{PAYLOAD.hex()}')"
     " AND is_valid_utf8(CAST(value AS STRING))"
@@ -66,9 +75,10 @@ def change_column(
         case "position":
             lsn = source.getField("lsn")
             high, low = F.hex(F.shiftrightunsigned(lsn, 32)), F.hex(lsn.bitwiseAND(0xFFFFFFFF))
-            return F.concat(high, F.lit("/"), low)
+            in_file = (source.getField(part).cast("string") for part in ("file", "pos", "row"))
+            return F.coalesce(F.concat(high, F.lit("/"), low), F.concat_ws(":", *in_file))
         case "transaction":
-            return source.getField("txId").cast("string")
+            return F.coalesce(source.getField("txId").cast("string"), source.getField("gtid"))
         case "at":
             return F.timestamp_micros(source.getField("ts_us"))
         case _ if name == SNAPSHOT:
@@ -129,30 +139,67 @@ def _value(raw: SparkColumn, type_: str) -> SparkColumn:
             return F.date_from_unix_date(raw)
         case "timestamp_ntz":
             return F.timestamp_micros(raw).cast("timestamp_ntz")
+        case "smallint":
+            flag = F.when(raw == "true", "1").when(raw == "false", "0").otherwise(raw)
+            return flag.cast("smallint")
     nothing = unavailable(type_)
     return raw if nothing is None else F.when(raw != _literal(nothing, type_), raw)
 
 
 def _text(value: SparkColumn, field: str, versions: Versions) -> SparkColumn:
-    """The value; a time of day, and a number without bounds, as PostgreSQL writes it."""
-    times = [reading for reading in versions.changes if field in reading.times]
-    if times:
-        value = F.when(_is_one_of(times, versions), _time_text(value)).otherwise(value)
-    numbers = [reading for reading in versions.changes if field in reading.numbers]
-    if numbers:
-        said = F.lit(None).cast("string")
-        for theirs, ours in NO_NUMBERS.items():
-            said = F.when(value == theirs, ours).otherwise(said)
-        value = F.when(_is_one_of(numbers, versions), F.coalesce(said, value)).otherwise(value)
+    """The value; where a version writes it otherwise than its source does, as that does."""
+    ways: list[tuple[Callable[[ChangeReading], bool], Callable[[SparkColumn], SparkColumn]]] = [
+        (lambda r: field in r.times, _time_text),
+        (lambda r: field in r.numbers, _number_text),
+        (lambda r: field in r.enums, lambda text: F.replace(text, F.lit("\\,"), F.lit(","))),
+        (lambda r: field in r.years, lambda year: F.when(year == NO_YEAR, 0).otherwise(year)),
+        (lambda r: field in r.moments, lambda at: F.when(at != F.timestamp_micros(F.lit(0)), at)),
+    ]
+    for size in {size for r in versions.changes for name, size in r.bits if name == field}:
+        column = (field, size)
+        ways.append((partial(_has_bits, column), partial(_bits_text, size=size)))
+    for test, make in ways:
+        if readings := [reading for reading in versions.changes if test(reading)]:
+            value = F.when(_is_one_of(readings, versions), make(value)).otherwise(value)
     return value
 
 
-def _time_text(micros: SparkColumn) -> SparkColumn:
-    """A time of day as PostgreSQL writes it."""
-    number = micros.cast("bigint")
-    moment = F.timestamp_micros(number).cast("timestamp_ntz").cast("string")
-    clock = F.substring(moment, len("1970-01-01 ") + 1, len("00:00:00.000000"))
-    return F.when(number == _DAY_MICROS, F.lit("24:00:00")).otherwise(clock)
+def _has_bits(column: tuple[str, int], reading: ChangeReading) -> bool:
+    return column in reading.bits
+
+
+def _number_text(text: SparkColumn) -> SparkColumn:
+    """A number without bounds as PostgreSQL writes it."""
+    said = text
+    for theirs, ours in NO_NUMBERS.items():
+        said = F.when(text == theirs, ours).otherwise(said)
+    return said
+
+
+def _time_text(text: SparkColumn) -> SparkColumn:
+    """A time of day, or MySQL's longer ones and those below zero, as the source writes it."""
+    micros = text.cast("bigint")
+    seconds = F.abs(micros) / F.lit(1_000_000)
+    whole = F.floor(seconds)
+    clock = F.format_string(
+        "%s%02d:%02d:%02d",
+        F.when(micros < 0, "-").otherwise(""),
+        F.floor(whole / 3600),
+        F.floor(whole / 60) % 60,
+        whole % 60,
+    )
+    fraction = F.format_string(".%06d", F.abs(micros) % 1_000_000)
+    made = F.when(
+        F.abs(micros) % 1_000_000 != 0, F.concat(clock, F.regexp_replace(fraction, "0+$", ""))
+    ).otherwise(clock)
+    return F.when(micros.isNotNull(), made)
+
+
+def _bits_text(text: SparkColumn, size: int) -> SparkColumn:
+    """So many binary digits; the bytes come with the lowest first."""
+    pairs = F.rpad(F.hex(F.unbase64(text)), 16, "0")
+    turned = F.concat(*(F.substring(pairs, at, 2) for at in range(15, 0, -2)))
+    return F.lpad(F.conv(turned, 16, 2), size, "0")
 
 
 def _is_one_of(readings: Sequence[ChangeReading], versions: Versions) -> SparkColumn:

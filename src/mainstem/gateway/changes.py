@@ -10,7 +10,7 @@ from mainstem.catalog.build import Analyser, LogFacts, build_plan, drop_plan, fo
 from mainstem.catalog.connectors import Connectors
 from mainstem.catalog.entry import Catalog, CatalogRecord, Entry, Origin
 from mainstem.catalog.explain import explain
-from mainstem.catalog.plan import Plan
+from mainstem.catalog.plan import ChangeInPlace, Plan
 from mainstem.catalog.schemas import Schemas
 from mainstem.definitions.model import Create, Definition, Drop, FunctionDefinition, Kind
 from mainstem.definitions.project import load_definitions
@@ -73,6 +73,21 @@ class Changes:
             schemas=self._schemas,
             target=self._target,
         )
+        apply_plan(plan, self._executor, self._schemas)
+        return plan
+
+    def grow(self, source: str) -> Plan:
+        """Look into a source again, and add the columns that its tables have come to have.
+
+        A plan that does more than that is an error, since nobody has asked for it.
+        """
+        entry = self._store.catalog().get(source)
+        if entry is None:
+            raise MainstemError("UNKNOWN_RELATION", name=source, suggestion="")
+        plan = self._build([entry.definition], entry.origin, drop_missing=False)
+        more = [step.entry.name for step in plan.steps if not isinstance(step, ChangeInPlace)]
+        if more:
+            raise MainstemError("COLUMNS_NOT_ADDED", names=", ".join(sorted(more)))
         apply_plan(plan, self._executor, self._schemas)
         return plan
 

@@ -25,6 +25,7 @@ def connector_shown(name: str, care: Care) -> dict[str, Any]:
         "restarts": care.restarts,
         "position": system.confirmed if system is not None else None,
         "held_bytes": system.held_bytes if system is not None else None,
+        "snapshots": dict(care.snapshots()),
         "last_error": care.last_error.problem() if care.last_error is not None else None,
         "last_error_at": iso_utc(care.last_error_at) if care.last_error_at else None,
     }
@@ -39,6 +40,7 @@ def not_run(wanted: Wanted, error: MainstemError) -> dict[str, Any]:
         "restarts": 0,
         "position": None,
         "held_bytes": None,
+        "snapshots": {},
         "last_error": None,
         "last_error_at": None,
     }

@@ -24,12 +24,16 @@ from mainstem.connect.secrets import Secrets
 from mainstem.connect.source_transforms import told_columns
 from mainstem.connect.spec import Role
 from mainstem.definitions.model import Format, Kind
-from mainstem.errors import MainstemError
+from mainstem.errors import MainstemError, did_you_mean
 from mainstem.gateway.connector_shown import connector_shown, flow_shown, not_run
 from mainstem.gateway.listeners import Listeners
 from mainstem.log.admin import Admin, TopicSpec
+from mainstem.log.connection import Connection
+from mainstem.log.consumer import read_range
+from mainstem.log.producer import Outgoing, Producer
 
 _HEARTBEATS_MS = "3600000"
+_FOREVER = "-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +78,15 @@ def wanted_sources(catalog: Catalog) -> dict[str, Wanted]:
 class LogTopics:
     """The log, as those who look after connectors need it."""
 
-    def __init__(self, admin: Admin, replicas: int) -> None:
+    def __init__(self, admin: Admin, replicas: int, connection: Connection) -> None:
         self._admin = admin
         self._replicas = replicas
+        self._connection = connection
 
-    def make(self, topic: str) -> None:
-        """One partition: it takes a record every few seconds, and only the last one counts."""
-        config = {"cleanup.policy": "delete", "retention.ms": _HEARTBEATS_MS}
+    def make(self, topic: str, *, forever: bool) -> None:
+        """One partition: it takes a record every few seconds at most."""
+        kept = _FOREVER if forever else _HEARTBEATS_MS
+        config = {"cleanup.policy": "delete", "retention.ms": kept, "retention.bytes": _FOREVER}
         self._admin.ensure_topic(TopicSpec(topic, 1, self._replicas, config))
 
     def remove(self, topic: str) -> None:
@@ -91,6 +97,22 @@ class LogTopics:
         """The sum of their ends."""
         ends = self._admin.all_end_offsets(topics)
         return sum(sum(partitions.values()) for partitions in ends.values())
+
+    def send(self, topic: str, key: bytes, value: bytes) -> None:
+        """Rare: so there is a producer for each."""
+        producer = Producer(self._connection)
+        try:
+            producer.send(topic, [Outgoing(key, value, partition=0)])
+        finally:
+            producer.close()
+
+    def read(self, topic: str, start: int) -> tuple[list[bytes], int]:
+        """Nothing, while the topic is not there."""
+        end = self._admin.all_end_offsets([topic]).get(topic, {}).get(0, 0)
+        if end <= start:
+            return [], start
+        batches = read_range(self._connection, topic, {0: start}, {0: end})
+        return [record.value for batch in batches for record in batch if record.value], end
 
 
 class Connectors:
@@ -181,6 +203,20 @@ class Connectors:
         """Let it begin anew when it is resumed; it has to be paused."""
         self._kept(name).reset_offsets()
 
+    def snapshot(self, name: str, tables: Sequence[str]) -> list[str]:
+        """Have rows of some tables read once more, or of all but an outbox, whose events would be
+        sent twice; gives which.
+        """
+        care = self._kept(name)
+        if care.wanted is None:
+            raise MainstemError("CONNECTOR_UNKNOWN", name=name, suggestion="")
+        known = care.wanted.tables
+        outbox = care.wanted.options.get("outbox")
+        others = [one for one in known if outbox not in (one, one.partition(".")[2])]
+        chosen = [_named(table, known, care.wanted.name) for table in tables] or others
+        care.snapshot(chosen)
+        return chosen
+
     def forget(self, name: str) -> None:
         """Remove a dropped source's connector, though what it left behind cannot be removed."""
         care = self._kept(name)
@@ -218,12 +254,27 @@ class Connectors:
             return {}
 
 
+def _named(table: str, known: Sequence[str], source: str) -> str:
+    """A captured table by its name, with schema or without."""
+    found = [one for one in known if table in (one, one.partition(".")[2])]
+    if len(found) != 1:
+        raise MainstemError(
+            "NOT_CAPTURED",
+            name=source,
+            table=table,
+            known=", ".join(known),
+            suggestion=did_you_mean(table, known),
+        )
+    return found[0]
+
+
 def keeper_of(
     project: str,
     catalog: Callable[[], Catalog],
     at: ConnectPlace,
     topics: LogTopics,
     secrets: Secrets,
+    clients: Mapping[str, str],
 ) -> Keeper:
     """What keeps the connectors of a project in step with its catalog."""
 
@@ -238,6 +289,7 @@ def keeper_of(
         resolve,
         secrets.mask,
         topics,
+        clients,
     )
     return Keeper(project, lambda: wanted_sources(catalog()), surroundings, worker)
 

@@ -38,6 +38,7 @@ from mainstem.gateway.quarantine import Quarantine
 from mainstem.gateway.quarantine_follower import QuarantineFollower
 from mainstem.gateway.replay import Replay
 from mainstem.gateway.schema_follower import SchemaFollower
+from mainstem.gateway.source_follower import SourceFollower
 from mainstem.gateway.sql import Statements
 from mainstem.gateway.status import flow_statuses, rule_statuses
 from mainstem.gateway.writer import Writer
@@ -143,8 +144,15 @@ class Services:
         secrets = Secrets(setup.project, os.environ)
         keeper = None
         if setup.connect is not None:
-            topics = LogTopics(self.admin, replicas)
-            keeper = keeper_of(settings.name, self.catalog, setup.connect, topics, secrets)
+            topics = LogTopics(self.admin, replicas, setup.connection)
+            keeper = keeper_of(
+                settings.name,
+                self.catalog,
+                setup.connect,
+                topics,
+                secrets,
+                setup.connection.java_options(),
+            )
         listeners = Listeners(self.catalog, Log(setup.connection, self.writer), secrets)
         self.connectors = Connectors(self.catalog, keeper, listeners, self.statuses)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
@@ -172,6 +180,7 @@ class Services:
             target=f"{settings.name} ({setup.connection.servers})",
         )
         self._schema_follower = SchemaFollower(self.catalog, source, self.changes.follow)
+        self._source_follower = SourceFollower(self.catalog, self.statuses, self.changes.grow)
         self.metrics = Metrics(
             lambda: flow_statuses(self),
             self.materialiser.progress,
@@ -220,6 +229,7 @@ class Services:
         if self._starter.is_alive():
             self._starter.join()
         self._schema_follower.close()
+        self._source_follower.close()
         self.connectors.close()
         self.materialiser.stop()
         for part in (self._quarantined, self._caller, self._statuses, self._store, self.writer):
@@ -253,6 +263,7 @@ class Services:
         self._refresh()
         self.materialiser.start()
         self._schema_follower.start()
+        self._source_follower.start()
         self.connectors.start()
         _LOG.info("catalog read at revision %d", self.catalog().revision)
 

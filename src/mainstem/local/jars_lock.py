@@ -8,8 +8,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, get_args
 
-Group = Literal["broker", "spark", "connect", "debezium-postgres", "debezium-mysql"]
-Plugin = Literal["debezium-postgres", "debezium-mysql"]
+Group = Literal[
+    "broker", "spark", "connect", "debezium-postgres", "debezium-mysql", "debezium-mariadb"
+]
+Plugin = Literal["debezium-postgres", "debezium-mysql", "debezium-mariadb"]
 """Groups that Kafka Connect loads as plugins."""
 PLUGINS: tuple[Plugin, ...] = get_args(Plugin)
 LOCK_FILE = "jars.lock"

@@ -148,8 +148,11 @@ class Connection:
         Only what concerns reaching the cluster is carried over (servers, security, SASL, TLS);
         other librdkafka settings mean nothing to a Java client.
         """
-        java = {"bootstrap.servers": self.servers, **_java_security(self.options)}
-        return {f"kafka.{name}": value for name, value in java.items()}
+        return {f"kafka.{name}": value for name, value in self.java_options().items()}
+
+    def java_options(self) -> dict[str, str]:
+        """The same for any Java client; holds the secrets of `options`."""
+        return {"bootstrap.servers": self.servers, **_java_security(self.options)}
 
 
 def _java_security(options: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields
 from mainstem.schemas.changes import (
     NO_NUMBERS,
+    NO_YEAR,
     ChangeReading,
     NotAChange,
     beginning,
@@ -23,9 +24,6 @@ from mainstem.schemas.json_text import row_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_DAY_MICROS = 86_400_000_000
-_MIDNIGHT = "24:00:00"
-"""The end of a day, which PostgreSQL knows, and no clock."""
 
 
 def change_text(definition: Definition, value: bytes) -> str:
@@ -46,8 +44,8 @@ def _row(
     source = payload["source"]
     found = {
         "op": payload["op"],
-        "position": position_text(source["lsn"]),
-        "transaction": None if source["txId"] is None else str(source["txId"]),
+        "position": _position(source),
+        "transaction": _transaction(source),
         "at": source["ts_us"],
     }
     for side in ("before", "after"):
@@ -55,6 +53,17 @@ def _row(
         assert column is not None
         found[side] = _side(payload.get(side), column.type, reading)
     return found
+
+
+def _position(source: Mapping[str, Any]) -> str | None:
+    if "file" in source:  # a binary log of MySQL's
+        return f"{source['file']}:{source['pos']}:{source['row']}"
+    return position_text(source.get("lsn"))
+
+
+def _transaction(source: Mapping[str, Any]) -> str | None:
+    told = source["gtid"] if "file" in source else source["txId"]
+    return None if told is None else str(told)
 
 
 def position_text(lsn: int | None) -> str | None:
@@ -73,6 +82,15 @@ def _side(
         found[name] = None if found[name] is None else time_text(found[name])
     for name in reading.numbers & found.keys():
         found[name] = NO_NUMBERS.get(found[name], found[name])
+    for name, size in reading.bits:
+        if found.get(name) is not None:
+            found[name] = f"{int.from_bytes(_bytes(found[name]), 'little'):0{size}b}"
+    for name in reading.enums & found.keys():
+        found[name] = None if found[name] is None else found[name].replace("\\,", ",")
+    for name in reading.years & found.keys():
+        found[name] = 0 if found[name] == NO_YEAR else found[name]
+    for name in reading.moments & found.keys():
+        found[name] = found[name] or None
     return found
 
 
@@ -89,15 +107,15 @@ def _plain(value: Any, type_: str) -> Any:
 
 
 def time_text(micros: int) -> str:
-    """A time of day as PostgreSQL writes it."""
-    if micros == _DAY_MICROS:
-        return _MIDNIGHT
-    text = (_EPOCH + timedelta(microseconds=micros)).time().isoformat()
-    return text.rstrip("0") if "." in text else text
+    """A time of day, or MySQL's longer ones and those below zero, as the source writes it."""
+    seconds, fraction = divmod(abs(micros), 1_000_000)
+    minutes, hours = seconds // 60 % 60, seconds // 3600
+    text = f"{'-' if micros < 0 else ''}{hours:02}:{minutes:02}:{seconds % 60:02}"
+    return f"{text}.{fraction:06}".rstrip("0") if fraction else text
 
 
-def _number(text: str) -> Decimal:
-    number = Decimal(text)
+def _number(value: str | int) -> Decimal:
+    number = Decimal(value)
     if not number.is_finite():
         raise ValueError("it is not a number")
     return number
@@ -113,6 +131,7 @@ def _micros(text: str) -> int:
 
 _READ: dict[str, Callable[[Any], Any]] = {
     "binary": _bytes,
+    "smallint": int,  # it may come as a boolean
     "float": float,
     "double": float,
     "timestamp": _micros,

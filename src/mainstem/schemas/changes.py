@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,7 @@ PAYLOAD = b'},"payload":'
 """Behind the schema. Inside of one, no name of a field can be `payload`, and quotes are escaped."""
 NO_NUMBERS = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}
 """Debezium's words for what is no number, and PostgreSQL's."""
+NO_YEAR = 1900
 UNAVAILABLE = "__mainstem_unavailable__"
 """In place of a large value that did not change, of a row that was gone when it was looked up."""
 SNAPSHOT = HIDDEN_PREFIX + "snapshot"
@@ -43,9 +45,17 @@ _NAMED = {
 _UNNAMED = {"boolean": ("boolean",), "float": ("float",), "double": ("double", "float"),
             "binary": ("bytes",)}  # fmt: skip
 _TIME = ("int64", "io.debezium.time.MicroTime")
+_YEAR = ("int32", "io.debezium.time.Year")
+_BITS = ("bytes", "io.debezium.data.Bits")
+_ENUM = ("string", "io.debezium.data.Enum")
+_NUMBER = ("bytes", "org.apache.kafka.connect.data.Decimal")
+"""Written as a plain number."""
+_BINARY_LOG = re.compile(r"io\.debezium\.connector\.(?:mysql|mariadb)\.")
+"""What the name of `source` begins with when the source is of these."""
 _TEXTS = (
     None,
     "io.debezium.data.Enum",
+    "io.debezium.data.EnumSet",
     "io.debezium.data.Json",
     "io.debezium.data.Ltree",
     "io.debezium.data.TsVector",
@@ -87,6 +97,14 @@ class ChangeReading:
     """Columns that are texts, and come as a time of day in microseconds."""
     numbers: frozenset[str] = frozenset()
     """Columns that are texts, and hold numbers without bounds, or what is none (`NO_NUMBERS`)."""
+    bits: frozenset[tuple[str, int]] = frozenset()
+    """Columns that are texts of so many binary digits, and come as bytes, the lowest first."""
+    enums: frozenset[str] = frozenset()
+    """Columns of MySQL's ENUM, whose values come with a backslash before each comma."""
+    years: frozenset[str] = frozenset()
+    """Columns of MySQL's YEAR, whose zero comes as `NO_YEAR`, before which there are none."""
+    moments: frozenset[str] = frozenset()
+    """Columns of MySQL's TIMESTAMP, whose zero comes as that of Unix, which they cannot hold."""
 
 
 def snapshot_text(source: Mapping[str, Any]) -> str:
@@ -121,25 +139,37 @@ def change_reading(begins: bytes, definition: Definition) -> ChangeReading:
 def _read(begins: bytes, row: str) -> tuple[ChangeReading, tuple[str, ...]]:
     """How records are read, and what does not fit."""
     columns = dict(struct_fields(row).values())
-    problems, times, numbers = [], set(), set()
-    for name, field in _fields(begins).items():
+    fields, binary_log = _fields(begins)
+    problems = []
+    known: dict[str, Mapping[str, Any]] = {}
+    for name, field in fields.items():
         if name not in columns:
             problems.append(f'it has a column "{name}" that is not known yet')
         elif not _fits(field, columns[name]):
             problems.append(f'column "{name}" does not fit {columns[name]} any more')
-        elif _is_time(field):
-            times.add(name)
-        elif columns[name] == "string" and _told_type(field) == "numeric":
-            numbers.add(name)
-    return ChangeReading(begins, frozenset(times), frozenset(numbers)), tuple(problems)
+        else:
+            known[name] = field
+    texts = {name: field for name, field in known.items() if columns[name] == "string"}
+    reading = ChangeReading(
+        begins,
+        frozenset(name for name, field in texts.items() if _is_a(_TIME, field)),
+        frozenset(name for name, field in texts.items() if _told_type(field) == "numeric"),
+        frozenset((name, _length(field)) for name, field in texts.items() if _is_a(_BITS, field)),
+        frozenset(name for name, field in texts.items() if binary_log and _is_a(_ENUM, field)),
+        frozenset(name for name, field in known.items() if _is_a(_YEAR, field)),
+        frozenset(name for name in known if binary_log and columns[name] == "timestamp"),
+    )
+    return reading, tuple(problems)
 
 
-def _fields(begins: bytes) -> Mapping[str, Any]:
-    """The columns of the row in a schema, by name."""
+def _fields(begins: bytes) -> tuple[Mapping[str, Any], bool]:
+    """The columns of the row in a schema, by name; and whether it is of a binary log of MySQL's."""
     try:
         schema = json.loads(begins[len(BEGIN) - 1 : -len(PAYLOAD) + 1])
         parts = {field["field"]: field for field in schema["fields"]}
-        return {field["field"]: field for field in parts["after"]["fields"]}
+        source = str(parts.get("source", {}).get("name", ""))
+        columns = {field["field"]: field for field in parts["after"]["fields"]}
+        return columns, _BINARY_LOG.match(source) is not None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise NotAChange("its schema is not that of a change") from None
 
@@ -151,20 +181,39 @@ def _fits(field: Mapping[str, Any], type_: str) -> bool:
             return False
         # what the source calls the type is told of the whole column
         item = {**field["items"], "parameters": field.get("parameters", {})}
-        return not _is_time(item) and _fits(item, type_[len("array<") : -1])
+        return (
+            not _is_a(_TIME, item)
+            and not _is_a(_BITS, item)
+            and _fits(item, type_[len("array<") : -1])
+        )
     if type_ in _BYTES:
-        return name is None and _WHOLE.get(kind, 9) <= _BYTES[type_]
+        if kind == "boolean":  # a column of TINYINT(1) that was added with the name BOOLEAN
+            return type_ == "smallint" and name is None
+        whole = name is None or (_is_a(_YEAR, field) and type_ == "int")
+        return whole and _WHOLE.get(kind, 9) <= _BYTES[type_]
     if type_.startswith("decimal("):
+        if _is_a(_NUMBER, field):
+            return _digits_of_number(field) == type_
         return kind == "string" and name is None and _digits_fit(field, type_)
     if type_ == "string":
-        return (kind == "string" and name in _TEXTS) or _is_time(field)
+        texts = kind == "string" and name in _TEXTS
+        return texts or _is_a(_TIME, field) or _is_a(_BITS, field)
     if type_ in _NAMED:
         return (kind, name) == _NAMED[type_]
     return name is None and kind in _UNNAMED.get(type_, ())
 
 
-def _is_time(field: Mapping[str, Any]) -> bool:
-    return (field["type"], field.get("name")) == _TIME
+def _is_a(kind: tuple[str, str], field: Mapping[str, Any]) -> bool:
+    return (field["type"], field.get("name")) == kind
+
+
+def _length(field: Mapping[str, Any]) -> int:
+    return int(field["parameters"]["length"])
+
+
+def _digits_of_number(field: Mapping[str, Any]) -> str:
+    told = field.get("parameters") or {}
+    return f"decimal({told.get('connect.decimal.precision')},{told.get('scale')})"
 
 
 def _digits_fit(field: Mapping[str, Any], type_: str) -> bool:

@@ -57,7 +57,8 @@ class Capturing:
                 carrier_of,
                 lambda name, written: spec_of(Role.SOURCE, name).resolve(written, secrets),
                 secrets.mask,
-                LogTopics(self.admin, 1),
+                LogTopics(self.admin, 1, self.connection),
+                self.connection.java_options(),
             ),
             LocalWorker(address.local),
         )

@@ -1,4 +1,4 @@
-"""A PostgreSQL of somebody else, once for all tests."""
+"""Databases of somebody else, once for all tests, and what captures from them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from pyspark.sql import SparkSession
 
 from mainstem.config import load_project
+from mainstem.connect.captures import capture_of
+from mainstem.connect.planned import PlannedConnectors
+from mainstem.connect.secrets import Secrets
 from mainstem.local.stack import Stack
-from mainstem.testing.capturing import SECRET, Capturing
+from mainstem.log.engine_topics import ensure_engine_topics
+from mainstem.testing.capturing import LONG, SECRET, Capturing
+from mainstem.testing.driver import Driver
+from mainstem.testing.source_mariadb import SourceMariaDb, mariadb_there
 from mainstem.testing.source_postgres import SourcePostgres
+from mainstem.testing.waiting import eventually
 
 
 @pytest.fixture(scope="session")
@@ -50,3 +58,30 @@ def capturing(
         yield made
         made.keeper.close()
         made.admin.close()
+
+
+@pytest.fixture(scope="session")
+def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceMariaDb]:
+    """A MariaDB that changes are captured from, and a user who may do so."""
+    if not mariadb_there():
+        pytest.skip("mariadb-server is not installed")
+    server = SourceMariaDb(tmp_path_factory.mktemp("market")).start()
+    server.run(
+        f"CREATE USER capturer@'%' IDENTIFIED BY '{SECRET}'",
+        "GRANT RELOAD, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO capturer@'%'",
+        "GRANT SELECT ON shop.* TO capturer@'%'",
+    )
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def driver(capturing: Capturing, spark: SparkSession, tmp_path: Path) -> Iterator[Driver]:
+    ensure_engine_topics(capturing.admin, 1, capturing.connection.max_record_bytes)
+    driver = Driver(spark, capturing.connection, capturing.admin, tmp_path)
+    secrets = Secrets(tmp_path, capturing.environment)
+    driver.connectors = PlannedConnectors(secrets, capture_of, lambda *_: None)
+    yield driver
+    capturing.wanted.clear()
+    eventually(lambda: capturing.stack.pid("connect") is None, LONG, what="the worker is gone")
+    driver.close()

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from pyspark.sql import SparkSession
 
-from mainstem.connect.captures import capture_of
-from mainstem.connect.carrier import Wanted
-from mainstem.connect.planned import PlannedConnectors
-from mainstem.connect.secrets import Secrets
-from mainstem.connect.source_transforms import told_columns
-from mainstem.definitions.connections import connection_of
 from mainstem.errors import MainstemError
-from mainstem.log.engine_topics import ensure_engine_topics
 from mainstem.testing.capturing import LONG, Capturing
+from mainstem.testing.carried import CarriedTable
 from mainstem.testing.driver import Driver
 from mainstem.testing.waiting import eventually
 
@@ -70,6 +61,11 @@ CREATE TABLE things (
 ALTER TABLE things OWNER TO capturer;
 ALTER TABLE things ALTER note SET STORAGE EXTERNAL, ALTER memo SET STORAGE EXTERNAL;
 """
+EXTRAS = """
+CREATE TABLE extras (id bigint PRIMARY KEY, note text);
+ALTER TABLE extras OWNER TO capturer;
+INSERT INTO extras SELECT id, 'first' FROM generate_series(1, 20000) AS id
+"""
 LARGE = "x" * 20_000
 
 
@@ -78,20 +74,9 @@ def things(capturing: Capturing) -> Iterator[psycopg.Connection[Any]]:
     """The table, with some rows that are there before anybody looks."""
     with psycopg.connect(capturing.shop.url(), autocommit=True) as connection:
         connection.execute(MAKE)
+        connection.execute(EXTRAS)
         yield connection
-        connection.execute("DROP TABLE things; DROP TYPE mood")
-
-
-@pytest.fixture
-def driver(capturing: Capturing, spark: SparkSession, tmp_path: Path) -> Iterator[Driver]:
-    ensure_engine_topics(capturing.admin, 1, capturing.connection.max_record_bytes)
-    driver = Driver(spark, capturing.connection, capturing.admin, tmp_path)
-    secrets = Secrets(tmp_path, capturing.environment)
-    driver.connectors = PlannedConnectors(secrets, capture_of, lambda *_: None)
-    yield driver
-    capturing.wanted.clear()
-    eventually(lambda: capturing.stack.pid("connect") is None, LONG, what="the worker is gone")
-    driver.close()
+        connection.execute("DROP TABLE things, extras; DROP TYPE mood")
 
 
 class Workload:
@@ -199,69 +184,46 @@ def test_rows_and_changes_of_a_random_workload(
     workload = Workload(things, random.Random(seed))
     workload.run(20)
     driver.apply(SOURCE)
-    carry(capturing, driver)
+    table = CarriedTable(capturing, driver, "store", "store_things")
+    table.carry()
     workload.run(20)  # some of it while the rows that are there are read
-    last = workload.insert()
-    eventually(lambda: last in {id for _, id in seen(capturing, driver)}, LONG, what="the last row")
+    table.await_row(workload.insert())
     assert_equal(driver, things, COLUMNS)
 
-    before = len(seen(capturing, driver))
+    before = len(table.seen())
     workload.changes.clear()
     workload.run(20)
     workload.truncate()
     workload.run(10)
-    await_all(capturing, driver, workload, before)
+    table.await_all(workload.changes, before)
     assert_equal(driver, things, COLUMNS)
 
     things.execute("ALTER TABLE things ADD COLUMN more numeric(5,1)")
     workload.run(5)
     things.execute("UPDATE things SET more = 7.5")
     workload.changes += [("u", None)] * len(things.execute("SELECT FROM things").fetchall())
-    await_all(capturing, driver, workload, before)
+    table.await_all(workload.changes, before)
     with pytest.raises(MainstemError) as caught:
         driver.run()
     assert caught.value.code == "SOURCE_CHANGED"
     driver.apply(SOURCE)
     assert_equal(driver, things, {**COLUMNS, "more": "more::text"})
-    log = b"".join(capturing.values(driver.entry("store_things_changes").definition.topic))
+    driver.apply(SOURCE.replace("'things'", "'things, extras'"))
+    extras = CarriedTable(capturing, driver, "store", "store_extras")
+    extras.carry()
+    things.execute("UPDATE extras SET note = 'changed' WHERE id % 2 = 0")
+    extras.await_snapshot("public.extras")
+    things.execute("INSERT INTO extras VALUES (0, 'last')")
+    extras.await_row(0)
+    driver.run()
+    rows = {row["id"]: row["note"] for row in driver.rows("store_extras")}
+    assert rows == dict(things.execute("SELECT id, note FROM extras").fetchall())
+
+    before = len(extras.seen())
+    capturing.keeper.care("store").snapshot(["public.extras"])
+    eventually(lambda: len(extras.seen()) >= before + len(rows), LONG, what="all rows once more")
+    log = b"".join(table.values())
     assert not [name for name, text in UNSEEN.items() if text[:100].encode() in log]
-
-
-def carry(capturing: Capturing, driver: Driver) -> None:
-    """Has Connect carry the source of the catalog, as the gateway does."""
-    entry = driver.entry("store")
-    connection = connection_of(entry.definition)
-    assert connection is not None
-    changes = driver.entry("store_things_changes").definition
-    capturing.wanted["store"] = Wanted(
-        "store", 1, connection.connector, dict(connection.options), ("public.things",),
-        (changes.topic,), columns=told_columns(entry.definition),
-    )  # fmt: skip
-
-
-def seen(capturing: Capturing, driver: Driver) -> list[tuple[str, int | None]]:
-    """What is in the log of changes: operation and id."""
-    topic = driver.entry("store_things_changes").definition.topic
-    payloads = [json.loads(value)["payload"] for value in capturing.values(topic)]
-    rows = [(p["op"], p["after"] or p["before"]) for p in payloads]
-    return [(op, None if row is None else row["id"]) for op, row in rows]
-
-
-def await_all(capturing: Capturing, driver: Driver, workload: Workload, before: int) -> None:
-    """Waits until all changes are in the log, and finds them there once and in their order."""
-    wanted = workload.changes
-    found: list[tuple[str, int | None]] = []
-
-    def there() -> bool:
-        found[:] = seen(capturing, driver)[before:]
-        return len(found) >= len(wanted)
-
-    try:
-        eventually(there, LONG)
-    except AssertionError:
-        raise AssertionError(f"{len(found)} of {len(wanted)}: {capturing.shown('store')}") from None
-    pairs = zip(found, wanted, strict=True)
-    assert [one if other[1] is not None else (one[0], None) for one, other in pairs] == wanted
 
 
 def assert_equal(driver: Driver, things: psycopg.Connection[Any], columns: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,7 +15,9 @@ from pydantic import TypeAdapter
 
 from mainstem.definitions.model import Create, Definition
 from mainstem.definitions.parse import parse_one
+from mainstem.engine.checkpoints import Checkpoints
 from mainstem.engine.flow import Flow
+from mainstem.engine.judged_answer import JudgedAnswer
 from mainstem.engine.refit import refit
 from mainstem.engine.status import FlowState
 from mainstem.log.rule_counts import read_rule_counts
@@ -79,6 +82,9 @@ CREATE STREAM s (id BIGINT, n INT);
 CREATE STREAM good (CHECK (n < 10), CONSTRAINT even EXPECT (n % 2 = 0) ON VIOLATION DROP ROW)
   AS SELECT * FROM s;
 CREATE STREAM next AS SELECT * FROM good;
+CREATE TABLE latest WITH (key = 'id') AS SELECT * FROM s;
+CREATE TABLE small (CHECK (n < 10), CONSTRAINT even EXPECT (n % 2 = 0) ON VIOLATION drop)
+  AS SELECT * FROM latest;
 """
 
 
@@ -90,13 +96,43 @@ def test_rows_of_a_flow_are_judged_once_and_kept_as_they_would_have_been_written
         driver.send([Event("s", {"id": n, "n": n}) for n in values])
         driver.run()
     assert sorted(row["n"] for row in driver.rows("next")) == [2, 4]
-    kept = {json.loads(k.value or b"")["n"]: dict(k.headers) for k in driver.quarantine()}
-    assert {n: headers["cause"] for n, headers in kept.items()} == {
-        50: b'a record of "good" breaks the rule "check" (n < 10)',
-        51: b'a record of "good" breaks the rule "check" (n < 10), the rule "even" (n % 2 = 0)',
-    }
-    counts = read_rule_counts(driver.connection, driver.admin, "good|good.1")
-    assert counts.records == {"check": 2, "even": 3}
+    assert sorted(row["n"] for row in driver.rows("small")) == [2, 4]
+    kept = [(json.loads(k.value or b"")["n"], dict(k.headers)) for k in driver.quarantine()]
+    for name in ("good", "small"):
+        causes = sorted((n, f["cause"]) for n, f in kept if f["object"] == name.encode())
+        few, even = 'the rule "check" (n < 10)', 'the rule "even" (n % 2 = 0)'
+        assert causes == [
+            (50, f'a record of "{name}" breaks {few}'.encode()),
+            (51, f'a record of "{name}" breaks {few}, {even}'.encode()),
+        ]
+        # the answer of a table flow has all of its broken rows each time
+        counts = read_rule_counts(driver.connection, driver.admin, f"{name}|{name}.1")
+        assert counts.records == {"check": 2, "even": 3}
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_a_batch_that_runs_again_has_the_same_news(
+    driver: Driver, tmp_path: Path, small: bool
+) -> None:
+    def news(batch: int, *rows: tuple[bytes, bytes, list[str] | None, bytes | None]) -> list[Any]:
+        # a process that begins anew each time, as after a crash
+        judged = JudgedAnswer(Checkpoints(driver.spark, str(tmp_path)), str(tmp_path / "flow"))
+        given = [(key, value, 1, broken, before) for key, value, broken, before in rows]
+        columns = "key binary, value binary, n long, broken array<string>, before binary"
+        found = judged.news(driver.spark.createDataFrame(given, columns), batch, small=small)
+        told = [(bytes(r.key), r.value and bytes(r.value), r.broken) for r in found.collect()]
+        judged.release()
+        return sorted(told)
+
+    broken: list[Any] = [(b"a", b"1", ["check"], None), (b"b", b"2", ["check"], b"0")]
+    first = [(b"a", b"1", ["check"]), (b"b", b"2", ["check"])]
+    assert news(0, *broken, (b"c", b"3", None, b"3")) == first
+    assert news(0, *broken, (b"c", b"3", None, b"3")) == first
+    assert news(1, broken[0], (b"b", b"9", ["check"], None)) == [(b"b", b"9", ["check"])]
+    # what was written may not be seen yet: then it is deleted again, but not told again
+    assert news(2, (b"a", b"1", ["check"], b"0")) == [(b"a", None, None)]
+    assert news(3, (b"a", b"7", None, None)) == [(b"a", b"7", None)]
+    assert news(4, (b"a", b"1", ["check"], b"7")) == [(b"a", b"1", ["check"])]
 
 
 def test_a_flow_stops_before_the_record_until_the_rule_changes(

@@ -136,8 +136,6 @@ def test_files_of_all_formats_come_once(driver: Driver, name: str) -> None:
     check([])
     for each in names.values():
         run_again(driver, each)
-    driver.run()
-    check([])
     old(folder / "b.jsonl", '{"id": 2}\n')
     driver.run()
     check([{"id": 2, "tags": None, "file": "b.jsonl", "position": 1}])
@@ -245,7 +243,7 @@ def test_rows_of_a_database_come_once(driver: Driver, shop: Shop, name: str) -> 
             number, "2026-11-16 10:00:00.000001+00" if number < 6 else "2026-11-16 12:30:00+02"
         )
     both, times, numbers = f"{name}_both", f"{name}_times", f"{name}_numbers"
-    options = {**shop.options, "batch_rows": "2"}
+    options = {**shop.options, "batch_rows": "4"}
     driver.apply(source(both, "jdbc-poll", timestamp="changed", incrementing="id", **options))
     driver.apply(source(times, "jdbc-poll", timestamp="changed", **options))
     query = f"SELECT id, total FROM {shop.schema}.orders WHERE id <> 3"
@@ -256,8 +254,9 @@ def test_rows_of_a_database_come_once(driver: Driver, shop: Shop, name: str) -> 
     def ids(of: str) -> list[int]:
         return [row["id"] for row in driver.rows(f"{of}_events")]
 
-    for _ in range(4):
-        driver.run()
+    driver.run()
+    assert ids(both) == [1, 2, 3, 4]
+    driver.run()
     assert ids(both) == [1, 2, 3, 4, 5, 6, 7]
     assert sorted(ids(times)) == [1, 2, 3, 4, 5, 6, 7]
     assert sorted(ids(numbers)) == [1, 2, 4, 5, 6, 7]
@@ -271,8 +270,7 @@ def test_rows_of_a_database_come_once(driver: Driver, shop: Shop, name: str) -> 
     shop.put(8, "2026-11-16 10:00:00+00")
     shop.put(9, "2026-11-16 12:30:00+02")
     shop.put(1, "2026-11-16 13:00:00+00", "9")
-    for _ in range(3):
-        driver.run()
+    driver.run()
     assert ids(both)[7:] == [9, 1]
     assert ids(times)[7:] == [1]  # rows of a time that was passed come with a number alone
     assert sorted(ids(numbers)[6:]) == [8, 9]

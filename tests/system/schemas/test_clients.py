@@ -1,12 +1,15 @@
-"""Confluent's own Python client, serializers and deserializers, unchanged against our registry."""
+"""Clients of others, unchanged against our registry: Confluent's own for Python, and kcat."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
@@ -222,3 +225,31 @@ def test_the_gateway_dies(gateway: Gateway, context: SerializationContext) -> No
     gateway.kill()
     gateway.start()
     assert AvroDeserializer(connect(gateway))(data, context) == {"user": "a"}
+
+
+def kcat_reads_avro() -> bool:
+    """Debian's is built without it."""
+    program = shutil.which("kcat")
+    told = program and subprocess.run([program, "-V"], capture_output=True, text=True, check=False)
+    return bool(told) and "Avro" in told.stdout + told.stderr
+
+
+@pytest.mark.skipif(not kcat_reads_avro(), reason="no kcat that is built with Avro")
+def test_kcat_reads_what_the_gateway_writes(gateway: Gateway) -> None:
+    base = gateway.registry.removesuffix("/registry")
+    name = f"kcat_{uuid.uuid4().hex}"
+    made = f"{name} (user STRING, n BIGINT, tags ARRAY<STRING>) WITH (format = 'avro')"
+    rows = [{"user": "ä", "n": 2**60, "tags": ["a", "b"]}, {"user": None, "n": None, "tags": []}]
+    with httpx2.Client(base_url=base, timeout=60, trust_env=False) as http:
+        http.post("/v1/sql", json={"sql": f"CREATE STREAM {made}"}).raise_for_status()
+        body = {"records": [{"value": row} for row in rows]}
+        http.post(f"/v1/streams/{name}/records", json=body).raise_for_status()
+        read = ["kcat", "-C", "-q", "-e", "-b", gateway.servers, "-t", name, "-f", "%s\n"]
+        read += ["-s", "value=avro", "-r", gateway.registry]
+        found = subprocess.run(read, capture_output=True, text=True, check=True, timeout=120)
+        http.post("/v1/sql", json={"sql": f"DROP STREAM {name}"}).raise_for_status()
+    lines = [json.loads(line) for line in found.stdout.splitlines()]
+    tags = [{"string": "a"}, {"string": "b"}]  # Avro's own JSON tells the branch of a union
+    first = {"user": {"string": "ä"}, "n": {"long": 2**60}, "tags": {"array": tags}}
+    nothing = {"user": None, "n": None, "tags": {"array": []}}
+    assert sorted(lines, key=str) == sorted([first, nothing], key=str)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from mainstem.connect.carrier import Around
 from mainstem.connect.connectors.postgres_cdc import SPEC
-from mainstem.connect.debezium import connector_config
+from mainstem.connect.debezium_postgres import connector_config
 from mainstem.connect.postgres_types import PostgresType, spark_type
 
 URL = "postgresql://clerk:pass%20word@db.example:6543/shop?sslmode=require"
@@ -25,7 +26,8 @@ def config(
         return "${file:/run/x:password}"
 
     tables = ["sales.items", "public.orders"]
-    return connector_config("shop", {**options, "url": url}, tables, secret), put_away
+    around = Around("mainstem.project.shop", {"bootstrap.servers": "broker:9092"})
+    return connector_config("shop", {**options, "url": url}, tables, secret, around), put_away
 
 
 def test_where_and_what() -> None:

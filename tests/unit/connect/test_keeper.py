@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from tests.unit.connect.fake_connect import URL, FakeConnect
 
 from mainstem.connect.care import Care, Surroundings
-from mainstem.connect.carrier import Carrier, PutAway, Wanted
+from mainstem.connect.carrier import Around, Carrier, Offsets, PutAway, Wanted
 from mainstem.connect.client import ConnectClient
 from mainstem.connect.keeper import Keeper
 from mainstem.connect.kept_secrets import KeptSecrets
@@ -42,7 +44,7 @@ class System:
     away: bool = False
     removed: list[str] = field(default_factory=list)
 
-    def state(self, name: str, options: Mapping[str, Any]) -> System:
+    def state(self, name: str, options: Mapping[str, Any], offsets: Offsets) -> System:
         return replace(self)
 
     def remove(self, name: str, options: Mapping[str, Any]) -> None:
@@ -55,27 +57,45 @@ class Topics:
     """The log."""
 
     def __init__(self) -> None:
+        self.away = False
         self.there: set[str] = set()
         self.records = 0
+        self.values: dict[str, list[bytes]] = {}
 
-    def make(self, topic: str) -> None:
+    def send(self, topic: str, key: bytes, value: bytes) -> None:
+        self.values.setdefault(topic, []).append(value)
+
+    def read(self, topic: str, start: int) -> tuple[list[bytes], int]:
+        values = self.values.get(topic, [])
+        return values[start:], len(values)
+
+    def make(self, topic: str, *, forever: bool) -> None:
         self.there.add(topic)
 
     def remove(self, topic: str) -> None:
         self.there.discard(topic)
 
     def written(self, topics: Sequence[str]) -> int:
+        if self.away:
+            raise MainstemError("LOG_FAILED", act="the offsets", problem="away")
         return self.records
 
 
 def config(
-    name: str, options: Mapping[str, Any], tables: Sequence[str], put_away: PutAway
+    name: str,
+    options: Mapping[str, Any],
+    tables: Sequence[str],
+    put_away: PutAway,
+    around: Around,
 ) -> dict[str, str]:
     return {
         "connector.class": "org.x.Y",
         "topic.prefix": name,
         "topic.heartbeat.prefix": "beats",
         "tables": ",".join(tables),
+        "table.include.list": ",".join(map(re.escape, tables)),
+        "signal.kafka.topic": "signals",
+        "notification.sink.topic.name": "notices",
         "password": put_away("password", options["password"]),
     }
 
@@ -103,7 +123,7 @@ class Bench:
             lambda connector, written: {"password": self.password},
             self.mask,
             self.topics,
-            lambda: self.now,
+            clock=lambda: self.now,
         )
         worker = worker or LocalWorker(self.folder)
         self.keeper = Keeper("shop", lambda: dict(self.wanted), at, worker)
@@ -153,7 +173,7 @@ def test_a_connector_is_made(bench: Bench) -> None:
     assert file.read_text() == "password=p1\n"
     assert file.stat().st_mode & 0o777 == 0o600
     assert "p1" not in str(made)
-    assert bench.topics.there == {"beats.orders"}
+    assert bench.topics.there == {"beats.orders", "signals", "notices"}
     assert bench.cluster.changes == ["POST /connectors"]
     bench.look(5)
     assert bench.cluster.changes == []
@@ -205,7 +225,7 @@ def test_nothing_is_said_to_run_while_connect_is_away(running: Bench) -> None:
 
 
 def test_a_change_is_given_to_the_connector(running: Bench) -> None:
-    running.wanted["orders"] = replace(ORDERS, tables=("public.orders", "public.more"))
+    running.wanted["orders"] = replace(ORDERS, options={**ORDERS.options, "heartbeat": "1 minute"})
     running.look(3)
     assert running.cluster.changes == [f"PUT /connectors/{NAME}/config"]
 
@@ -321,6 +341,14 @@ def test_progress_is_not_stuck(running: Bench, sign: str) -> None:
     assert running.care.error is None
 
 
+def test_a_log_that_is_away_is_no_fault_of_the_connector(running: Bench) -> None:
+    running.topics.away = True
+    for _ in range(20):
+        running.system.held_bytes += 1000
+        running.look(seconds=10)
+    assert (running.care.restarts, running.care.last_error) == (0, None)
+
+
 def test_a_dropped_source_leaves_nothing(running: Bench) -> None:
     running.cluster.made["somebody.else"] = running.cluster.made[NAME]
     running.wanted.clear()
@@ -405,3 +433,42 @@ def test_unknown_connectors_are_named(running: Bench) -> None:
         running.keeper.care("order")
     assert raised.value.code == "CONNECTOR_UNKNOWN"
     assert "orders" in raised.value.hint
+
+
+MORE = replace(ORDERS, tables=("public.orders", "public.more"))
+
+
+def test_a_table_is_added_while_no_task_runs(running: Bench) -> None:
+    """A new gateway at any moment goes on, and asks for the rows once."""
+    running.wanted["orders"] = MORE
+    seen: list[str] = []
+    for _ in range(6):
+        running.begin()
+        running.look()
+        seen += running.cluster.changes
+        running.cluster.asked.clear()
+    assert [change.split("/")[-1] for change in seen] == ["stop", "config", "resume"]
+    [asked] = running.topics.values["signals"]
+    assert json.loads(asked)["table"] == "public.more"
+    running.look(12)
+    assert running.care.snapshots() == {"public.more": "running"}
+    assert running.cluster.changes == []
+
+
+def test_a_table_that_comes_back_is_read_again(running: Bench) -> None:
+    for wanted in (MORE, ORDERS, MORE):
+        running.wanted["orders"] = wanted
+        running.look(6)
+    tables = [json.loads(value)["table"] for value in running.topics.values["signals"]]
+    assert tables == ["public.more", "public.more"]
+
+
+def test_a_snapshot_that_failed_is_said(running: Bench) -> None:
+    running.care.snapshot(["public.orders"])
+    [asked] = running.topics.values["signals"]
+    told = {"id": json.loads(asked)["id"], "type": "TABLE_SCAN_COMPLETED"}
+    told["additional_data"] = {"status": "UNKNOWN_SCHEMA"}
+    running.topics.send("notices", b"", json.dumps({"payload": told}).encode())
+    running.look(12)
+    assert running.care.error is not None
+    assert running.care.error.code == "SNAPSHOT_FAILED"

@@ -49,6 +49,7 @@ class World:
     )
     checked: list[object] = field(default_factory=list)
     looks: int = 0
+    joins: bool = False
     told: dict[str, object] = field(default_factory=dict)
     leaving: set[str] = field(default_factory=set)
 
@@ -61,7 +62,9 @@ class World:
         if self.problem is not None:
             raise self.problem
         return tuple(
-            Captured(f"public.{table}", f"{name}.public.{table}", columns, ("id",))
+            Captured(
+                f"public.{table}", f"{name}.public.{table}", columns, ("id",), joins=self.joins
+            )
             for table, columns in self.tables.items()
         )
 
@@ -232,6 +235,18 @@ def test_tables_cannot_be_added_while_the_source_runs(world):
     # one that a pattern has come to match is told of
     told = explain(world.plan(SOURCE))
     assert told.startswith("No changes.\nNote: source shop does not capture public.items")
+
+
+def test_tables_join_a_source_that_reads_them_beside_changes(world):
+    world.joins = True
+    world.tables["items"] = (ID,)
+    for written in (SOURCE.replace("people'", "people, items'"), SOURCE):
+        plan = world.plan(written)
+        assert {("create", "stream", "shop_items_changes"), ("create", "table", "shop_items")} <= {
+            *steps(plan)
+        }
+        assert not [step for step in plan.steps if isinstance(step, Rebuild)]
+        assert "Note: source shop reads public.items while" in explain(plan)
 
 
 def test_another_place_is_refused(world):

@@ -5,6 +5,7 @@ import pytest
 from mainstem.definitions.connections import option_place
 from mainstem.definitions.model import (
     Connection,
+    Create,
     Describe,
     DescribeConnector,
     Drop,
@@ -125,3 +126,21 @@ def test_nothing_reads_a_source_itself():
         with pytest.raises(MainstemError) as caught:
             call()
         assert caught.value.code == "WRONG_KIND"
+
+
+@pytest.mark.parametrize(
+    ("written", "start"),
+    [
+        ("latest", "latest"),
+        ("EARLIEST", "earliest"),
+        ("2026-01-31", "2026-01-31T00:00:00Z"),
+        ("2026-01-31T12:00:00+01:00", "2026-01-31T11:00:00Z"),
+    ],
+)
+def test_where_a_sink_begins(written: str, start: str) -> None:
+    statement = parse_one(
+        f"CREATE SINK out FROM s WITH (connector = 'files', folder = '/x', start = '{written}')"
+    )
+    assert isinstance(statement, Create)
+    assert statement.definition.start == start
+    assert statement.definition.target == Connection("files", (("folder", "/x"),))

@@ -115,6 +115,20 @@ def test_states(client: TestClient, bench: Bench) -> None:
     assert client.get("/v1/connectors").json()["connectors"] == []
 
 
+def test_snapshots_of_tables(client: TestClient, bench: Bench) -> None:
+    tables = ("public.orders", "public.outbox")
+    bench.wanted = {"orders": replace(ORDERS, tables=tables, options={"outbox": "outbox"})}
+    bench.look(2)
+    at = "/v1/connectors/orders/snapshot"
+    assert client.post(at).json()["tables"] == ["public.orders"], "its events would come twice"
+    assert client.post(at, params={"table": ["outbox"]}).json()["tables"] == ["public.outbox"]
+    assert len(bench.topics.values["signals"]) == 2
+    shown = client.get("/v1/connectors/orders").json()["snapshots"]
+    assert shown == {"public.orders": "running", "public.outbox": "running"}
+    unknown = client.post(at, params={"table": ["order"]})
+    assert (unknown.status_code, unknown.json()["title"]) == (404, "NOT_CAPTURED")
+
+
 def test_commands(client: TestClient, bench: Bench) -> None:
     bench.wanted = {"orders": ORDERS}
     bench.look(2)

@@ -139,3 +139,34 @@ def test_texts_that_are_numbers_and_times() -> None:
     row = {"id": 1, "clock": 45_000_000_000, "free": "NEGATIVE_INFINITY"}
     found = json.loads(change_text(changes, value(row, ID, free, CLOCK, NOTE)))["after"]
     assert (found["free"], found["clock"]) == ("-Infinity", "12:30:00")
+
+
+def test_what_a_binary_log_writes_otherwise() -> None:
+    columns = {
+        "big": given("big", "decimal(20,0)", "bytes", "org.apache.kafka.connect.data.Decimal",
+                     parameters={"scale": "0", "connect.decimal.precision": "20"}),
+        "bits": given("bits", "string", "bytes", "io.debezium.data.Bits",
+                      parameters={"length": "9"}),
+        "mood": given("mood", "string", "string", "io.debezium.data.Enum"),
+        "tags": given("tags", "string", "string", "io.debezium.data.EnumSet"),
+        "year": given("year", "int", "int32", "io.debezium.time.Year"),
+        "none": given("none", "int", "int32", "io.debezium.time.Year"),
+        "since": given("since", "timestamp", "string", "io.debezium.time.ZonedTimestamp"),
+        "span": given("span", "string", "int64", "io.debezium.time.MicroTime"),
+        "flag": given("flag", "smallint", "boolean"),
+    }  # fmt: skip
+    row = {
+        "id": 1, "big": 18446744073709551615, "bits": "VQE=", "mood": "so\\, so", "tags": "x,y",
+        "year": 2026, "none": 1900, "since": "1970-01-01T00:00:00Z", "span": -3_020_399_500_000,
+        "flag": True,
+    }  # fmt: skip
+    changes = stream(ID, *columns.values())
+    written = change_value((ID, *columns.values()), "c", row)
+    of_mysql = written.replace(b"connector.postgresql.", b"connector.mysql.")
+    found = json.loads(change_text(changes, of_mysql))["after"]
+    assert found == {
+        "id": 1, "big": 18446744073709551615, "bits": "101010101", "mood": "so, so", "tags": "x,y",
+        "year": 2026, "none": 0, "since": None, "span": "-838:59:59.5", "flag": 1,
+    }  # fmt: skip
+    as_it_is = json.loads(change_text(changes, written))["after"]
+    assert (as_it_is["mood"], as_it_is["since"]) == ("so\\, so", "1970-01-01T00:00:00.000000Z")

@@ -30,7 +30,7 @@ from mainstem.vocabulary import Column
 _FILE = "file"
 _WHOLE = ("tinyint", "smallint", "int", "bigint", "decimal")
 _TIMES = ("timestamp", "date")
-_PATIENCE_SECONDS = 10.0
+_PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,8 @@ def _check_topics(options: Mapping[str, Any]) -> None:
     what = f"Kafka at {options['servers']}"
     admin = Admin(connection_of(options))
     try:
+        admin.ping(_PATIENCE_SECONDS)
         missing = [topic for topic in options["topics"] or () if admin.topic(topic) is None]
-        if options["pattern"] is not None:
-            admin.ping(_PATIENCE_SECONDS)
     except MainstemError as error:
         raise MainstemError(
             "CONNECTOR_UNREACHABLE", what=what, problem=error.message, option="servers"

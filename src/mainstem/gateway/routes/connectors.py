@@ -48,6 +48,16 @@ def resume(at: At, name: str) -> dict[str, Any]:
     return {"message": at.changes.pause(name, paused=False).message}
 
 
+@router.post("/v1/connectors/{name}/snapshot")
+def snapshot(
+    at: At,
+    name: str,
+    table: Annotated[list[str] | None, Query(description="Captured tables; none: all.")] = None,
+) -> dict[str, Any]:
+    """Read the rows of captured tables once more, while their changes go on."""
+    return {"name": name, "tables": at.connectors.snapshot(name, table or ())}
+
+
 @router.get("/v1/connectors/{name}/offsets")
 def offsets(at: At, name: str) -> dict[str, Any]:
     """How far a connector has come, in the words of its plugin."""

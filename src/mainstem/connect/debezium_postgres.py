@@ -1,4 +1,4 @@
-"""The configuration of Debezium's connectors: what becomes of the options of a source.
+"""The configuration of Debezium's connector for PostgreSQL: what becomes of a source's options.
 
 Values have to come through exactly. Decimals are texts, for only a text holds a number of any size,
 and NaN; so are intervals. What PostgreSQL calls the type of such a column goes along with the
@@ -7,21 +7,16 @@ schema, so that one that was altered shows there. NULL stays NULL where a column
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mainstem.connect.carrier import Around, PutAway
+from mainstem.connect.debezium_common import common_config, snapshot_config
 from mainstem.connect.postgres_connection import address
 from mainstem.connect.postgres_slots import publication_of, slot_of
-from mainstem.connect.source_transforms import DROP, REDACT
 from mainstem.schemas.changes import UNAVAILABLE
-from mainstem.vocabulary import INTERNAL_PREFIX
-
-PutAway = Callable[[str, str], str]
-"""Puts a secret where Connect finds it, under a name; gives the reference for the configuration."""
 
 _HEARTBEAT = "mainstem_heartbeat"
-_JSON = "org.apache.kafka.connect.json.JsonConverter"
 _RESELECT = "post.processors.reselect"
 _SSL = {
     "sslmode": "database.sslmode",
@@ -32,7 +27,11 @@ _SSL = {
 
 
 def connector_config(
-    name: str, options: Mapping[str, Any], tables: Sequence[str], put_away: PutAway
+    name: str,
+    options: Mapping[str, Any],
+    tables: Sequence[str],
+    put_away: PutAway,
+    around: Around,
 ) -> dict[str, str]:
     """The configuration of the connector of a `postgres-cdc` source, for Connect's REST API.
 
@@ -41,9 +40,6 @@ def connector_config(
     at = address(options)
     config = {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-        "tasks.max": "1",
-        "topic.prefix": name,
-        "table.include.list": ",".join(map(re.escape, sorted(tables))),
         "database.hostname": at["host"],
         "database.port": at["port"],
         "database.dbname": at["dbname"],
@@ -54,25 +50,13 @@ def connector_config(
         "publication.name": publication_of(name, options),
         "publication.autocreate.mode": "disabled" if options.get("publication") else "filtered",
         "snapshot.mode": "initial" if options["snapshot"] == "initial" else "no_data",
-        "heartbeat.interval.ms": str(options["heartbeat"]),
         **_VALUES,
-        **_RECORDS,
+        **common_config(name, options, tables),
+        **snapshot_config(name, put_away, around),
     }
     if "password" in at:
         config["database.password"] = put_away("database.password", at["password"])
-    left_out = [
-        *map(_expression, options.get("exclude") or ()),
-        *map(re.escape, options.get(DROP, ())),
-    ]
-    if left_out:
-        config["column.exclude.list"] = ",".join(left_out)
-    if options.get(REDACT):
-        config["column.mask.with.3.chars"] = ",".join(map(re.escape, options[REDACT]))
     return config
-
-
-def _expression(pattern: str) -> str:
-    return re.escape(pattern).replace(r"\*", ".*")
 
 
 _SLOT = {
@@ -80,19 +64,14 @@ _SLOT = {
     # a slot that is ahead of what was read was made anew, or moved: changes are missing
     "offset.mismatch.strategy": "trust_offset",
     # the position moves on with a message of our own, which needs no table; else PostgreSQL would
-    # keep all that others write while the captured tables are quiet
-    "heartbeat.action.query": f"SELECT pg_logical_emit_message(false, '{_HEARTBEAT}', '')",
+    # keep all that others write while the captured tables are quiet. It has a transaction, by whose
+    # number a snapshot beside changes goes on
+    "heartbeat.action.query": f"SELECT pg_logical_emit_message(true, '{_HEARTBEAT}', '')",
     "message.prefix.exclude.list": _HEARTBEAT,
-    "topic.heartbeat.prefix": f"{INTERNAL_PREFIX}heartbeat",
 }
 _VALUES = {
-    "skipped.operations": "none",
-    "tombstones.on.delete": "false",
-    "decimal.handling.mode": "string",
-    "time.precision.mode": "microseconds",
     "interval.handling.mode": "string",
     "hstore.handling.mode": "json",
-    "binary.handling.mode": "bytes",
     "include.unknown.datatypes": "true",
     "datatype.propagate.source.type": r".+\.(?:numeric|_numeric|money)",
     # of an update, PostgreSQL does not send large values that stay as they are
@@ -101,14 +80,4 @@ _VALUES = {
     f"{_RESELECT}.type": "io.debezium.processors.reselect.ReselectColumnsPostProcessor",
     f"{_RESELECT}.reselect.unavailable.values": "true",
     f"{_RESELECT}.reselect.null.values": "false",
-}
-_RECORDS = {
-    "exactly.once.support": "required",
-    "transaction.boundary": "poll",
-    "poll.interval.ms": "100",
-    "key.converter": _JSON,
-    "key.converter.schemas.enable": "false",
-    "value.converter": _JSON,
-    "value.converter.schemas.enable": "true",
-    "value.converter.replace.null.with.default": "false",
 }
