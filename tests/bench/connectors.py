@@ -53,7 +53,7 @@ class Figure:
 @contextmanager
 def bench(folder: Path) -> Iterator[ConnectorBench]:
     """A stack, and a PostgreSQL that is both source and target."""
-    folder.mkdir(parents=True)
+    (folder / "shop").mkdir(parents=True)
     shop = SourcePostgres(folder / "shop", fsync="off").start()
     os.environ["SHOP_URL"] = shop.url()
     (folder / "mainstem.toml").write_text(
