@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,11 +72,11 @@ TOLD = [
 ]
 
 
-def test_explain_says_what_is_kept(driver: Driver) -> None:
+def test_explain_says_what_is_kept(driver: Driver, tmp_path: Path) -> None:
     dump = TypeAdapter(Definition).dump_python
     ledger = Ledger(driver.connection, driver.admin)
     parts = (driver.spark, driver.connection, SparkSettings(), driver.admin, ledger)
-    answers = Answers(*parts, driver.formats)
+    answers = Answers(*parts, driver.formats, tmp_path)
     driver.apply(TWO)
     inputs: list[Any] = [dump(driver.entry(name).definition, mode="json") for name in ("a", "b")]
     for kind, words, text in TOLD:

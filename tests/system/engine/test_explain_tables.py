@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pydantic import TypeAdapter
 
@@ -35,11 +37,11 @@ TOLD = [
 ]
 
 
-def test_explain_says_how_it_is_kept_up_to_date(driver: Driver) -> None:
+def test_explain_says_how_it_is_kept_up_to_date(driver: Driver, tmp_path: Path) -> None:
     """Incremental by which columns, or whole and why."""
     ledger = Ledger(driver.connection, driver.admin)
     parts = (driver.spark, driver.connection, SparkSettings(), driver.admin, ledger)
-    answers = Answers(*parts, driver.formats)
+    answers = Answers(*parts, driver.formats, tmp_path)
     dump = TypeAdapter(Definition).dump_python
     for kind, words, sql in TOLD:
         *sources, made = load_definitions([("case.sql", f"{TABLES}{sql};")])

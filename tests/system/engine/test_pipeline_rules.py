@@ -37,7 +37,7 @@ def inspect(spark: SparkSession, mark: str, parameters: str, body: str) -> Query
     by_name = {definition.name: definition for definition in known}
     inputs = [by_name[name] for name in made.query.inputs]
     check_flow(made, inputs)
-    answers = Answers(spark, ANYWHERE, SparkSettings(), NONE, NONE, NONE)
+    answers = Answers(spark, ANYWHERE, SparkSettings(), NONE, NONE, NONE, NONE)
     [inspected] = answers("inspect", _payload(made, inputs))
     query = TypeAdapter(Query).validate_python(inspected["query"])
     planned = TypeAdapter(Definition).dump_python(made, mode="json")
