@@ -180,10 +180,14 @@ class Keeper:
         for topic in [t for t in end if _beyond(end[t], there.get(t, {}))]:
             # gone, or made again: what was reported is no more, and the next report begins anew
             del position[topic], start[topic], end[topic]
-        if end:
-            self._keep(report.stream, part, start, end)
-            position.update(end)
-            self._unsaved.discard(part)
+        if not end:
+            return
+        if not self._keep(report.stream, part, start, end, there):
+            self._forget_part(part)
+            self._look_through(report, part)
+            return
+        position.update(end)
+        self._unsaved.discard(part)
 
     def _keep(
         self,
@@ -191,18 +195,23 @@ class Keeper:
         part: Part,
         start: Mapping[str, Offsets],
         end: Mapping[str, Offsets],
-    ) -> None:
-        session = self._spark.newSession()
-        parts = (session, stream, self._connection, self._formats, start, end)
+        there: Mapping[str, Offsets],
+    ) -> bool:
+        """Keeps the bad records of a range; False when the log knows of a later position."""
         broken: Counter[str] = Counter()
-        if has(stream, OnViolation.DROP) and part.named is not False:
-            broken.update({row.rule: row.records for row in read_dropped(*parts).collect()})
-        rows = read_bad(*parts, named=part.named).toLocalIterator()
-        bad = self._bad(rows, stream, broken)
         counts = self._counts.get(part)
         kept = 0
+        # from here on the position is final, and whoever else is at it fails
         producer = TransactionalProducer(self._connection, part.group)
         try:
+            if self._is_kept(part, start, there):
+                return False
+            session = self._spark.newSession()
+            parts = (session, stream, self._connection, self._formats, start, end)
+            if has(stream, OnViolation.DROP) and part.named is not False:
+                broken.update({row.rule: row.records for row in read_dropped(*parts).collect()})
+            rows = read_bad(*parts, named=part.named).toLocalIterator()
+            bad = self._bad(rows, stream, broken)
             with producer.transaction() as transaction:
                 # one transaction for the whole range: the position moves only when all are kept
                 for chunk in _chunks(bad):
@@ -219,6 +228,18 @@ class Keeper:
         self._kept[stream.name] = self._kept.get(stream.name, 0) + kept
         if counts is not None:
             self._counts[part] = counts
+        return True
+
+    def _is_kept(
+        self, part: Part, start: Mapping[str, Offsets], there: Mapping[str, Offsets]
+    ) -> bool:
+        """True when some of what is behind a position was kept: by another engine, say."""
+        for topic, offsets in start.items():
+            saved = self._admin.group_offsets(part.group, topic)
+            ends = there.get(topic, {})  # what is beyond is of an earlier topic of that name
+            if any(offsets.get(p, 0) < at <= ends.get(p, 0) for p, at in saved.items()):
+                return True
+        return False
 
     def _bad(
         self, rows: Iterator[Row], stream: Definition, broken: Counter[str]
@@ -264,9 +285,12 @@ class Keeper:
 
     def _forget(self, stream: Definition) -> None:
         for part in parts_of(stream):
-            self._positions.pop(part, None)
-            self._counts.pop(part, None)
-            self._unsaved.discard(part)
+            self._forget_part(part)
+
+    def _forget_part(self, part: Part) -> None:
+        self._positions.pop(part, None)
+        self._counts.pop(part, None)
+        self._unsaved.discard(part)
 
 
 def _beyond(offsets: Offsets, ends: Offsets) -> bool:

@@ -109,7 +109,9 @@ def kept(lab: Any, topic: str) -> list[dict[str, str]]:
     found = []
     for records in read_range(lab.kafka, QUARANTINE_TOPIC, start, end):
         for record in records:
-            facts = {name: (value or b"").decode() for name, value in record.headers}
+            facts = {
+                name: (value or b"").decode(errors="replace") for name, value in record.headers
+            }
             if facts["topic"] == topic:
                 found.append(facts)
     return found

@@ -8,15 +8,22 @@ from pyspark import SparkContext
 from mainstem.engine.java import java_class, keep_known_classes
 
 
+class Found(str):
+    """Stands for a class or a package."""
+
+    def __getattr__(self, name: str) -> Found:
+        return Found(f"{self}.{name}")
+
+
 class View:
     """Stands for py4j's view of a JVM, which asks Java for each name that it does not have."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def __getattr__(self, name: str) -> str:
+    def __getattr__(self, name: str) -> Found:
         self.asked.append(name)
-        return f"class {name}"
+        return Found(f"class {name}")
 
 
 @pytest.fixture
@@ -44,4 +51,5 @@ def test_what_pyspark_asks_for_by_its_last_name_is_there(view: View) -> None:
     asked = list(view.asked)
     assert view.functions == "class org.apache.spark.sql.functions"
     assert view.PythonUtils == "class org.apache.spark.api.python.PythonUtils"
+    assert vars(view.py4j.reflection)["TypeUtil"] == "class py4j.reflection.TypeUtil"
     assert view.asked == asked

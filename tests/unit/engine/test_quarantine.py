@@ -100,7 +100,9 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 def handled(log: Log, stream: Any, *reports: tuple[dict[int, int], dict[int, int], int | None]):
     keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     scanned: list[tuple[dict[int, int], dict[int, int]]] = []
-    keeper._keep = lambda _, part, start, end: scanned.append((dict(start["s"]), dict(end["s"])))  # type: ignore[method-assign]
+    keeper._keep = lambda _, part, start, end, there: (
+        scanned.append((dict(start["s"]), dict(end["s"]))) is None
+    )  # type: ignore[method-assign]
     for start, end, bad in reports:
         keeper._handle(Report(stream, {"s": start}, {"s": end}, bad))
     return scanned
@@ -119,6 +121,25 @@ def test_a_batch_with_bad_records_is_read_again_once(stream: Any) -> None:
     assert handled(Log({}), stream, *reports) == [({0: 0, 1: 0}, {0: 5, 1: 5})]
 
 
+def test_what_another_engine_has_kept_is_not_kept_again(stream: Any) -> None:
+    """Its position was not to be seen yet when this one read it, or it went on meanwhile."""
+    log = Log({0: 5, 1: 0})
+    keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
+    scanned = []
+
+    def keep(_: Any, part: Any, start: Any, end: Any, there: Any) -> bool:
+        log.saved = {0: 12, 1: 0}
+        if keeper._is_kept(part, start, there):
+            return False
+        scanned.append((dict(start["s"]), dict(end["s"])))
+        return True
+
+    keeper._keep = keep  # type: ignore[method-assign]
+    keeper._handle(Report(stream, {"s": {0: 0, 1: 0}}, {"s": {0: 10, 1: 3}}, None))
+    keeper._handle(Report(stream, {"s": {0: 10, 1: 3}}, {"s": {0: 20, 1: 3}}, None))
+    assert scanned == [({0: 12, 1: 0}, {0: 12, 1: 3}), ({0: 12, 1: 3}, {0: 20, 1: 3})]
+
+
 def test_what_a_crash_left_out_is_covered_by_the_next_report(stream: Any) -> None:
     reports = [({0: 8, 1: 8}, {0: 9, 1: 9}, 0)]
     assert handled(Log({0: 3, 1: 8}), stream, *reports) == [({0: 3, 1: 8}, {0: 9, 1: 9})]
@@ -133,7 +154,7 @@ def test_a_topic_made_anew_is_looked_through_from_its_beginning(stream: Any) -> 
     log = Log({})
     keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     scanned: list[dict[int, int]] = []
-    keeper._keep = lambda _, part, start, end: scanned.append(dict(start["s"]))  # type: ignore[method-assign]
+    keeper._keep = lambda _, part, start, end, there: scanned.append(dict(start["s"])) is None  # type: ignore[method-assign]
     keeper.report(Report(stream, {}, {"s": {0: 5, 1: 5}}, 1))
     keeper.forget(stream)
     keeper.report(Report(stream, {}, {"s": {0: 2, 1: 2}}, 1))
@@ -162,7 +183,9 @@ def test_streams_in_one_topic_look_for_their_own_and_together_for_the_nameless()
         SimpleNamespace(),  # type: ignore[arg-type]
     )
     scanned: list[Any] = []
-    keeper._keep = lambda stream, part, start, end: scanned.append((stream.name, part.group))  # type: ignore[method-assign]
+    keeper._keep = lambda stream, part, start, end, there: (
+        scanned.append((stream.name, part.group)) is None
+    )  # type: ignore[method-assign]
     for stream in (*made, *made):
         keeper._handle(Report(stream, {"s": {0: 0}}, {"s": {0: 5}}, 1))
     assert scanned == [
@@ -189,7 +212,7 @@ def test_topics_of_a_wildcard_stream_join_and_leave() -> None:
     wildcard, log = statement.definition, Log({})
     keeper = Keeper(SimpleNamespace(), SimpleNamespace(), log, ManualClock(), SimpleNamespace())  # type: ignore[arg-type]
     scanned: list[Any] = []
-    keeper._keep = lambda _, part, start, end: scanned.append((start, end))  # type: ignore[method-assign]
+    keeper._keep = lambda _, part, start, end, there: scanned.append((start, end)) is None  # type: ignore[method-assign]
 
     def report(start: dict[str, int], end: dict[str, int]) -> None:
         keeper._handle(
