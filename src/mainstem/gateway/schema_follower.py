@@ -9,26 +9,22 @@ does not matter when this thread looks, whether it dies in between, or how many 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 
 from mainstem.catalog.entry import Catalog
 from mainstem.catalog.plan import Plan
 from mainstem.errors import MainstemError
+from mainstem.gateway.follower import Follower, may_pass, overtaken
 from mainstem.schemas.known import subject_of
 from mainstem.schemas.source import SchemaSource
 
 _LOG = logging.getLogger(__name__)
-_LOOK_SECONDS = 1.0
-_PATIENCE_SECONDS = 2.0
-_OVERTAKEN = ("STALE_PLAN", "CONCURRENT_APPLY")
-_SERVER_ERROR = 500
 
 Seen = tuple[int, tuple[tuple[str, int], ...]]
 """The catalog's revision, and each subject with its newest version."""
 
 
-class SchemaFollower:
+class SchemaFollower(Follower):
     """A thread of the gateway. `follow` plans and applies; it may raise any error of ours."""
 
     def __init__(
@@ -37,23 +33,12 @@ class SchemaFollower:
         registry: SchemaSource,
         follow: Callable[[], Plan],
     ) -> None:
+        super().__init__("schemas")
         self._catalog = catalog
         self._registry = registry
         self._follow = follow
         self._settled: Seen | None = None
         self._told: str | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="schemas", daemon=True)
-
-    def start(self) -> None:
-        """Begin; returns at once."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """End; safe to call twice, and before `start`. A look that waits for others is left."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(_PATIENCE_SECONDS)
 
     def look(self) -> None:
         """Take up what is new; what went wrong is told once, and tried again if it may pass."""
@@ -65,7 +50,7 @@ class SchemaFollower:
             plan = self._follow()
         except MainstemError as error:
             self._tell(error)
-            if error.status >= _SERVER_ERROR or error.code in _OVERTAKEN:
+            if may_pass(error):
                 return
         else:
             self._told = None
@@ -93,13 +78,6 @@ class SchemaFollower:
             return 0
 
     def _tell(self, error: MainstemError) -> None:
-        if error.message != self._told and error.code not in _OVERTAKEN:
+        if error.message != self._told and not overtaken(error):
             self._told = error.message
             _LOG.warning("new columns wait: %s", error)
-
-    def _run(self) -> None:
-        while not self._stop.wait(_LOOK_SECONDS):
-            try:
-                self.look()
-            except Exception:  # noqa: BLE001 - the next look must come
-                _LOG.exception("looking for new schemas failed; it goes on")

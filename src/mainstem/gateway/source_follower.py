@@ -8,7 +8,6 @@ so it does not matter when this thread looks, whether it dies, or how many gatew
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,13 +15,10 @@ from typing import Any
 from mainstem.catalog.entry import Catalog
 from mainstem.catalog.plan import Plan
 from mainstem.errors import MainstemError
+from mainstem.gateway.follower import Follower, may_pass, overtaken
 from mainstem.schemas.changes import CHANGED
 
 _LOG = logging.getLogger(__name__)
-_LOOK_SECONDS = 1.0
-_PATIENCE_SECONDS = 2.0
-_OVERTAKEN = ("STALE_PLAN", "CONCURRENT_APPLY")
-_SERVER_ERROR = 500
 _PAUSE_SECONDS = 10.0
 """Between two looks into a source that did not answer, or has nothing new to tell."""
 
@@ -30,7 +26,7 @@ Waiting = tuple[int, str]
 """The catalog's revision, and what is said to have changed."""
 
 
-class SourceFollower:
+class SourceFollower(Follower):
     """A thread of the gateway. `grow` plans and applies; it may raise any error of ours."""
 
     def __init__(
@@ -40,6 +36,7 @@ class SourceFollower:
         grow: Callable[[str], Plan],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__("columns of sources")
         self._catalog = catalog
         self._statuses = statuses
         self._grow = grow
@@ -47,18 +44,6 @@ class SourceFollower:
         self._not_before: dict[str, float] = {}
         self._settled: dict[str, Waiting] = {}
         self._told: dict[str, str] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sources", daemon=True)
-
-    def start(self) -> None:
-        """Begin; returns at once."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """End; safe to call twice, and before `start`. A look that waits for others is left."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(_PATIENCE_SECONDS)
 
     def look(self) -> None:
         """Take up what is new; what was refused stays so until something else is said."""
@@ -79,10 +64,10 @@ class SourceFollower:
         try:
             plan = self._grow(source)
         except MainstemError as error:
-            if error.code not in _OVERTAKEN and self._told.get(source) != error.message:
+            if not overtaken(error) and self._told.get(source) != error.message:
                 self._told[source] = error.message
                 _LOG.warning("new columns of %s wait: %s", source, error.message)
-            return error.status < _SERVER_ERROR and error.code not in _OVERTAKEN
+            return not may_pass(error)
         self._told.pop(source, None)
         for step in plan.steps:
             _LOG.info("%s follows its source", step.entry.name)
@@ -105,10 +90,3 @@ class SourceFollower:
                     what = str(error.get("detail"))
                     found[read.definition.source] = (catalog.revision, what)
         return found
-
-    def _run(self) -> None:
-        while not self._stop.wait(_LOOK_SECONDS):
-            try:
-                self.look()
-            except Exception:  # noqa: BLE001 - the next look must come
-                _LOG.exception("looking for new columns of sources failed; it goes on")
