@@ -19,6 +19,7 @@ from mainstem.gateway.routes import (
     connectors,
     health,
     hooks,
+    live,
     objects,
     page,
     plan,
@@ -65,7 +66,7 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     problems.install(app)
     app.router.routes.insert(0, tables.LOOKUP)
     for part in (
-        sql, subscribe, objects, asyncapi, backfills, connectors, sinks, hooks, plan, streams,
+        sql, subscribe, live, objects, asyncapi, backfills, connectors, sinks, hooks, plan, streams,
         topics, trials, quarantine, transforms, status,
         health, page,
     ):  # fmt: skip

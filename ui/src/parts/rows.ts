@@ -1,0 +1,99 @@
+// The rows of a subscription as they are now: a snapshot, then each change.
+
+import { useCallback, useRef, useState } from "react";
+import type { Column, Problem } from "../api/model";
+import type { LiveEvent } from "../api/live";
+import { useLive } from "../api/use";
+import type { GridRow } from "./Grid";
+
+const MOST_ROWS = 20_000;
+
+export interface LiveRows {
+  columns: Column[];
+  rows: GridRow[];
+  /** How many changes came since the beginning. */
+  changes: number;
+  full: boolean;
+  problem: Problem | null;
+  clear: () => void;
+}
+
+interface Held {
+  columns: Column[];
+  rows: Map<string, GridRow>;
+  changes: number;
+  /** The snapshot is over: what comes now is a change. */
+  begun: boolean;
+  full: boolean;
+  problem: Problem | null;
+}
+
+const nothing = (): Held => ({ columns: [], rows: new Map(), changes: 0, begun: false, full: false, problem: null });
+
+/** Follows `SELECT ... EMIT CHANGES`; a table's rows are replaced by key, those of a stream come on top. */
+export function useRows(sql: string | null): LiveRows {
+  const held = useRef<Held>(nothing());
+  const drawing = useRef(0);
+  const [shown, setShown] = useState<Held>(held.current);
+  const draw = useCallback(() => {
+    if (drawing.current) return;
+    // many changes a second are one picture
+    drawing.current = requestAnimationFrame(() => {
+      drawing.current = 0;
+      setShown({ ...held.current });
+    });
+  }, []);
+  const take = useCallback(
+    ({ name, data }: LiveEvent) => {
+      apply(held.current, name, data);
+      draw();
+    },
+    [draw],
+  );
+  useLive(sql === null ? null : { kind: "query", sql }, take);
+  const clear = useCallback(() => {
+    held.current = nothing();
+    draw();
+  }, [draw]);
+  return { ...shown, rows: [...shown.rows.values()], clear };
+}
+
+function apply(held: Held, name: string, data: unknown): void {
+  switch (name) {
+    case "columns":
+      held.columns = data as Column[];
+      return;
+    case "progress":
+      held.begun = true;
+      return;
+    case "error":
+      held.problem = data as Problem;
+      return;
+    case "upsert":
+    case "delete": {
+      const { key, row } = data as { key: unknown; row?: Record<string, unknown> };
+      const id = JSON.stringify(key);
+      if (held.begun) held.changes += 1;
+      if (row === undefined) held.rows.delete(id);
+      else if (held.rows.has(id) || held.rows.size < MOST_ROWS) {
+        held.rows.set(id, { id, cells: cellsOf(held, row), changes: held.begun ? held.changes : 0 });
+      } else held.full = true;
+      return;
+    }
+    case "append": {
+      const { row } = data as { row: Record<string, unknown> };
+      held.changes += 1;
+      const id = String(held.changes);
+      held.rows.set(id, { id, cells: cellsOf(held, row), changes: held.changes });
+      if (held.rows.size > MOST_ROWS) {
+        const [oldest] = held.rows.keys();
+        if (oldest !== undefined) held.rows.delete(oldest);
+        held.full = true;
+      }
+    }
+  }
+}
+
+function cellsOf(held: Held, row: Record<string, unknown>): unknown[] {
+  return held.columns.map((column) => row[column.name]);
+}
