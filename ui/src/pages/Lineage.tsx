@@ -72,6 +72,7 @@ export default function Lineage() {
           nodeTypes={NODES}
           colorMode={theme}
           fitView
+          fitViewOptions={{ maxZoom: 1 }}
           minZoom={0.1}
           nodesDraggable={false}
           nodesConnectable={false}

@@ -59,8 +59,12 @@ export function Editor(props: {
   const latest = useRef(props);
   latest.current = props;
   useEffect(() => {
+    // inside a shadow root its styles are objects, which the page's policy allows; else they are text
+    const element = place.current as HTMLElement;
+    const root = element.shadowRoot ?? element.attachShadow({ mode: "open" });
     const made = new EditorView({
-      parent: place.current as HTMLElement,
+      parent: root,
+      root,
       state: EditorState.create({
         doc: latest.current.text,
         extensions: [
