@@ -107,6 +107,19 @@ class GatewaySettings(Section):
     url: str = Field(
         "", description="Where clients find the gateway. Empty: the local stack's own."
     )
+    environment: str = Field(
+        "local",
+        max_length=40,
+        description="What the page calls this installation, at its top: `production`.",
+    )
+    colour: str = Field(
+        "",
+        pattern=r"^(#[0-9a-fA-F]{6})?$",
+        description="The colour of the line above the page, for example `#b3261e` for production.",
+    )
+    read_only: bool = Field(
+        False, description="Refuse all that would change something: the page only shows."
+    )
 
 
 class SchemasSettings(Section):

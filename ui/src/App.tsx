@@ -3,7 +3,7 @@
 import { lazy, Suspense, useEffect, useState } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { live } from "./api/live";
-import { useLiveState, useStatus, useStatusFeed } from "./api/use";
+import { useLiveState, useProject, useStatus, useStatusFeed } from "./api/use";
 import { Palette } from "./parts/Palette";
 import { Badge, Empty, Head } from "./parts/parts";
 import { number } from "./parts/text";
@@ -100,21 +100,22 @@ export function App() {
 }
 
 function Top({ onSearch }: { onSearch: () => void }) {
-  const status = useStatus();
+  const project = useProject();
   const state = useLiveState();
   const [theme, turn] = useTheme();
   const paused = state === "paused";
   return (
-    <header>
+    <header style={project?.colour ? ({ "--environment": project.colour } as React.CSSProperties) : undefined}>
       <a className="skip" href="#main">
         to the content
       </a>
       <Link href="/" className="brand">
         Mainstem
       </Link>
-      <span className="badge accent" title="the project that this gateway serves">
-        {status?.project ?? "…"}
+      <span title="the project that this gateway serves, and where">
+        <strong>{project?.name ?? "…"}</strong> <Badge text={project?.environment ?? "…"} tone="accent" />
       </span>
+      {project?.read_only && <Badge text="read-only" tone="warn" />}
       <span className="fill" />
       <button type="button" onClick={onSearch}>
         Search <span className="quiet">Ctrl-K</span>

@@ -12,6 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from mainstem import __version__
 from mainstem.gateway import problems
 from mainstem.gateway.front import Front
+from mainstem.gateway.read_only import ReadOnly
 from mainstem.gateway.registry_app import RegistryApp
 from mainstem.gateway.routes import (
     asyncapi,
@@ -23,6 +24,7 @@ from mainstem.gateway.routes import (
     objects,
     page,
     plan,
+    project,
     quarantine,
     sinks,
     sql,
@@ -66,14 +68,15 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     problems.install(app)
     app.router.routes.insert(0, tables.LOOKUP)
     for part in (
-        sql, subscribe, live, objects, asyncapi, backfills, connectors, sinks, hooks, plan, streams,
-        topics, trials, quarantine, transforms, status,
+        sql, subscribe, live, objects, asyncapi, backfills, connectors, sinks, hooks, plan,
+        project, streams, topics, trials, quarantine, transforms, status,
         health, page,
     ):  # fmt: skip
         app.include_router(part.router)
     registry = RegistryApp(services, app)
     app.openapi = lambda: _openapi(app, registry)  # type: ignore[method-assign]
-    return Front(registry, services.metrics, hosts)
+    read_only = services.settings.gateway.read_only
+    return Front(ReadOnly(registry) if read_only else registry, services.metrics, hosts)
 
 
 def _openapi(app: FastAPI, registry: RegistryApp) -> dict[str, Any]:

@@ -91,6 +91,7 @@ class Services:
     def __init__(self, setup: GatewaySetup) -> None:
         settings = setup.settings
         self.settings = settings
+        self.project = setup.project
         self.connection = setup.connection
         self.admin = Admin(setup.connection)
         self.writer = Writer(setup.connection)
@@ -202,6 +203,7 @@ class Services:
             broken=self.broken,
             max_rows=query.max_rows,
             timeout_seconds=query.timeout_seconds,
+            read_only=settings.gateway.read_only,
         )
         self._stop = threading.Event()
         self._starter = threading.Thread(target=self._begin, name="gateway-start", daemon=True)

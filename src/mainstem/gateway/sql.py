@@ -56,6 +56,9 @@ _MOST_TOPICS = 20
 Statuses = Callable[[], Mapping[str, dict[str, Any]]]
 
 
+_READING = (Show, Describe, DescribeConnector, Explain)
+
+
 class Statements:
     """Runs statements against the services that it is given."""
 
@@ -75,6 +78,7 @@ class Statements:
         broken: Broken,
         max_rows: int,
         timeout_seconds: float,
+        read_only: bool = False,
     ) -> None:
         self._catalog = catalog
         self._changes = changes
@@ -89,6 +93,7 @@ class Statements:
         self._broken = broken
         self._max_rows = max_rows
         self._timeout = timeout_seconds
+        self._read_only = read_only
 
     async def run(self, text: str, parameters: Sequence[Any] | Mapping[str, Any]) -> str:
         """The answer to one statement, as JSON text."""
@@ -98,6 +103,9 @@ class Statements:
             return await self._select(statement, parameters)
         if parameters:
             raise MainstemError("BAD_REQUEST", problem="only a SELECT takes parameters")
+        if self._read_only and not isinstance(statement, _READING):
+            what = text.split(None, 1)[0].upper()
+            raise MainstemError("READ_ONLY", location=statement.location, what=what)
         document = await asyncio.to_thread(self._run, statement)
         return json.dumps(document)
 

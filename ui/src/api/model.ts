@@ -118,6 +118,14 @@ export interface Connector {
   next_retry?: string | null;
 }
 
+export interface Project {
+  name: string;
+  environment: string;
+  colour: string;
+  read_only: boolean;
+  version: string;
+}
+
 export interface Check {
   ok: boolean;
   problem?: string;

@@ -4,7 +4,7 @@ import { QueryClient, useMutation, useQuery, useQueryClient } from "@tanstack/re
 import { useEffect, useRef, useSyncExternalStore } from "react";
 import { ask, Refused } from "./gateway";
 import { live, type Channel, type LiveEvent, type State } from "./live";
-import type { Objects, Problem, Status, Thing } from "./model";
+import type { Objects, Problem, Project, Status, Thing } from "./model";
 
 export const queries = new QueryClient({
   defaultOptions: { queries: { retry: false, refetchOnWindowFocus: false, staleTime: 1000 } },
@@ -33,6 +33,15 @@ export function useStatusFeed(): void {
     if (name === "status") client.setQueryData(["status"], data);
     if (name === "objects") client.setQueryData(["objects"], data);
   });
+}
+
+export function useProject(): Project | undefined {
+  return useQuery({ queryKey: ["project"], queryFn: () => ask<Project>("/v1/project"), staleTime: Infinity, retry: 10 }).data;
+}
+
+/** Whether this gateway refuses all that would change something. */
+export function useReadOnly(): boolean {
+  return useProject()?.read_only ?? false;
 }
 
 export function useStatus(): Status | undefined {

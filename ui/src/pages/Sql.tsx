@@ -142,7 +142,7 @@ function Pushed({ sql }: { sql: string }) {
         </span>
       </div>
       <Told problem={problem} />
-      <Grid label="changes" columns={columns.map((column) => column.name)} rows={rows.toReversed()} height={420} />
+      <Grid label="changes" columns={columns} rows={rows.toReversed()} height={420} />
     </>
   );
 }

@@ -8,7 +8,7 @@ import { useAct, useAsked, useLive, useObjects, useStatus } from "../api/use";
 import { Definition } from "../parts/Definition";
 import { Grid, type GridRow } from "../parts/Grid";
 import { Badge, Copy, Empty, Facts, Head, Same, Tabs, Time, Told, useAddress } from "../parts/parts";
-import { count, laidOut, number, seconds, time } from "../parts/text";
+import { count, laidOut, moment, number, seconds } from "../parts/text";
 
 const TABS = ["records", "definition", "produce"] as const;
 const STARTS = { newest: "newest", oldest: "oldest", time: "a time", offset: "an offset", live: "live" };
@@ -102,7 +102,7 @@ function Records({ topic }: { topic: string }) {
         <Grid
           label={`records of ${topic}`}
           columns={["time", "partition", "offset", "key", "value", "schema"]}
-          widths="170px 70px 100px minmax(100px, 1fr) minmax(260px, 4fr) 70px"
+          widths="170px 84px 100px minmax(100px, 1fr) minmax(260px, 4fr) 84px"
           rows={rows}
           height={460}
           chosen={permalink}
@@ -134,7 +134,7 @@ function idOf(record: LogRecord): string {
 function rowOf(record: LogRecord): GridRow {
   const key = record.key ?? (record.key_base64 ? `base64:${record.key_base64}` : null);
   const value = record.value ?? (record.value_base64 ? `base64:${record.value_base64}` : null);
-  return { id: idOf(record), cells: [time(record.timestamp), record.partition, record.offset, key, value, record.schema_id ?? ""] };
+  return { id: idOf(record), cells: [moment(record.timestamp), record.partition, record.offset, key, value, record.schema_id ?? ""] };
 }
 
 interface Tail {

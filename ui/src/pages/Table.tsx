@@ -76,7 +76,7 @@ function LiveTable({ table }: { table: Thing }) {
       {found.length === 0 ? (
         <Empty title={rows.length === 0 ? "No rows yet" : "No row has that in it"}>They appear here as they come.</Empty>
       ) : (
-        <Grid label={`rows of ${table.name}`} columns={columns.map((column) => column.name)} rows={found} height={460} chosen={chosen?.id} onPick={setChosen} />
+        <Grid label={`rows of ${table.name}`} columns={columns} rows={found} height={460} chosen={chosen?.id} onPick={setChosen} />
       )}
       {chosen && (
         <div className="card" style={{ marginTop: 14 }}>

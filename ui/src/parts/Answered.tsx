@@ -14,7 +14,7 @@ export function Answered({ answer, label }: { answer: Answer; label: string }) {
         {answer.truncated && ", there are more: add a LIMIT or a WHERE"}
         {answer.note && `, ${answer.note}`}
       </p>
-      {rows.length > 0 && <Grid label={label} columns={answer.columns.map((column) => column.name)} rows={rows} />}
+      {rows.length > 0 && <Grid label={label} columns={answer.columns} rows={rows} />}
     </>
   );
 }

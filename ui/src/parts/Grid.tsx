@@ -5,6 +5,7 @@ import { useRef, type ReactNode } from "react";
 import { cell } from "./text";
 
 const ROW_PIXELS = 28;
+const NUMBER = /^(tinyint|smallint|int|bigint|float|double|decimal|numeric|real)/i;
 
 export interface GridRow {
   id: string;
@@ -14,7 +15,7 @@ export interface GridRow {
 }
 
 export function Grid(props: {
-  columns: readonly string[];
+  columns: readonly (string | { name: string; type: string })[];
   rows: readonly GridRow[];
   height?: number;
   widths?: string;
@@ -32,6 +33,7 @@ export function Grid(props: {
     overscan: 12,
     getItemKey: (index) => rows[index]?.id ?? index,
   });
+  const heads = columns.map((column) => (typeof column === "string" ? { name: column, type: "" } : column));
   const template = props.widths ?? `repeat(${Math.max(1, columns.length)}, minmax(90px, 1fr))`;
   const width = Math.max(0, columns.length * 110);
   return (
@@ -45,8 +47,8 @@ export function Grid(props: {
       tabIndex={0}
     >
       <div className="row heads" role="row" style={{ gridTemplateColumns: template, minWidth: width }}>
-        {columns.map((name) => (
-          <span key={name} role="columnheader" title={name}>
+        {heads.map(({ name, type }) => (
+          <span key={name} role="columnheader" title={`${name} ${type}`} className={NUMBER.test(type) ? "number" : ""}>
             {name}
           </span>
         ))}
@@ -69,7 +71,7 @@ export function Grid(props: {
               }}
             >
               {row.cells.map((value, index) => (
-                <span role="cell" key={index} className={value === null || value === undefined ? "null" : ""} title={cell(value).slice(0, 500)}>
+                <span role="cell" key={index} className={`${value === null || value === undefined ? "null" : ""} ${NUMBER.test(heads[index]?.type ?? "") ? "number" : ""}`} title={cell(value).slice(0, 500)}>
                   {props.render?.(value, index, row) ?? cell(value).slice(0, 300)}
                 </span>
               ))}

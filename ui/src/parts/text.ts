@@ -31,6 +31,14 @@ export function bytes(value: number | null | undefined): string {
   return `${plain.format(size)} ${units[unit]}`;
 }
 
+/** In the zone of whoever reads it; of a record, to the millisecond. */
+export function moment(value: number | null | undefined): string {
+  if (value === null || value === undefined) return NOTHING;
+  const at = new Date(value);
+  const day = at.toDateString() === new Date().toDateString() ? "" : `${at.toLocaleDateString()} `;
+  return `${day}${at.toLocaleTimeString(undefined, { hour12: false })}.${String(at.getMilliseconds()).padStart(3, "0")}`;
+}
+
 /** In the zone of whoever reads it. */
 export function time(value: string | number | Date | null | undefined): string {
   if (value === null || value === undefined || value === "") return NOTHING;
