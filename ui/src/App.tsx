@@ -21,6 +21,7 @@ const Sql = lazy(() => import("./pages/Sql"));
 const Schemas = lazy(() => import("./pages/Schemas"));
 const Subject = lazy(() => import("./pages/Subject"));
 const Connectors = lazy(() => import("./pages/Connectors"));
+const NewConnector = lazy(() => import("./pages/NewConnector"));
 const Connector = lazy(() => import("./pages/Connector"));
 const Quarantine = lazy(() => import("./pages/Quarantine"));
 const Plan = lazy(() => import("./pages/Plan"));
@@ -82,6 +83,7 @@ export function App() {
             <Route path="/schemas" component={Schemas} />
             <Route path="/schemas/:name">{({ name }) => <Subject name={decodeURIComponent(name)} key={name} />}</Route>
             <Route path="/connectors" component={Connectors} />
+            <Route path="/new-connector" component={NewConnector} />
             <Route path="/connectors/:name">{({ name }) => <Connector name={decodeURIComponent(name)} key={name} />}</Route>
             <Route path="/quarantine" component={Quarantine} />
             <Route path="/plan" component={Plan} />

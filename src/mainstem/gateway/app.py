@@ -17,6 +17,7 @@ from mainstem.gateway.registry_app import RegistryApp
 from mainstem.gateway.routes import (
     asyncapi,
     backfills,
+    connector_kinds,
     connectors,
     health,
     hooks,
@@ -68,8 +69,8 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     problems.install(app)
     app.router.routes.insert(0, tables.LOOKUP)
     for part in (
-        sql, subscribe, live, objects, asyncapi, backfills, connectors, sinks, hooks, plan,
-        project, streams, topics, trials, quarantine, transforms, status,
+        sql, subscribe, live, objects, asyncapi, backfills, connectors, connector_kinds, sinks,
+        hooks, plan, project, streams, topics, trials, quarantine, transforms, status,
         health, page,
     ):  # fmt: skip
         app.include_router(part.router)

@@ -13,6 +13,10 @@ export default function Connectors() {
     <>
       <Head title="Connectors">
         <span className="quiet">{number(found.length)}</span>
+        <span className="fill" />
+        <Link href="/new-connector" className="button">
+          New connector
+        </Link>
       </Head>
       {found.length === 0 ? (
         <Empty title="No sources or sinks yet">
