@@ -27,6 +27,7 @@ from mainstem.gateway.routes import (
     plan,
     project,
     quarantine,
+    schema_diff,
     sinks,
     sql,
     status,
@@ -70,7 +71,7 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     app.router.routes.insert(0, tables.LOOKUP)
     for part in (
         sql, subscribe, live, objects, asyncapi, backfills, connectors, connector_kinds, sinks,
-        hooks, plan, project, streams, topics, trials, quarantine, transforms, status,
+        hooks, plan, project, schema_diff, streams, topics, trials, quarantine, transforms, status,
         health, page,
     ):  # fmt: skip
         app.include_router(part.router)

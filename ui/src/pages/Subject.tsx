@@ -19,9 +19,9 @@ interface Version {
 }
 
 interface Diff {
-  changes: { path: string; what: string; breaking: boolean; detail: string }[];
+  changes: { path: string; action: string; what: string; before: unknown; after: unknown; breaking: boolean; backward: string[]; forward: string[] }[];
   compatible: boolean;
-  rule: string;
+  level: string;
 }
 
 export default function Subject({ name }: { name: string }) {
@@ -89,15 +89,24 @@ function Differences({ diff }: { diff: Diff }) {
       <div className="head">
         <h2>What changed</h2>
         <Badge text={diff.compatible ? "compatible" : "breaking"} tone={diff.compatible ? "good" : "bad"} />
-        <span className="quiet">under {diff.rule}</span>
+        <span className="quiet">under {diff.level}</span>
       </div>
       <table>
         <tbody>
           {diff.changes.map((change) => (
-            <tr key={`${change.path} ${change.what}`}>
+            <tr key={`${change.path} ${change.what} ${change.action}`}>
               <td className="mono">{change.path}</td>
-              <td>{change.what}</td>
-              <td>{change.detail}</td>
+              <td>
+                {change.what} {change.action}
+              </td>
+              <td>
+                <code>{change.before === null ? "" : JSON.stringify(change.before)}</code>
+                {change.before !== null && change.after !== null && " → "}
+                <code>{change.after === null ? "" : JSON.stringify(change.after)}</code>
+                {[...change.backward, ...change.forward].map((reason) => (
+                  <div className="quiet" key={reason}>{reason}</div>
+                ))}
+              </td>
               <td><Badge text={change.breaking ? "breaking" : "compatible"} tone={change.breaking ? "bad" : "good"} /></td>
             </tr>
           ))}

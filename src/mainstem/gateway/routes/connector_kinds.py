@@ -1,4 +1,4 @@
-"""The connectors that there are, by their descriptions: what a form for one of them is drawn from."""
+"""The connectors that there are, by their descriptions: a form for one is drawn from it."""
 
 from __future__ import annotations
 

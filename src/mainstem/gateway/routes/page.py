@@ -43,7 +43,8 @@ def index() -> Response:
 for _place in (
     "/", "/lineage", "/streams", "/streams/{name:path}", "/topics/{name:path}", "/tables",
     "/tables/{name:path}", "/flows", "/flows/{name:path}", "/sql", "/schemas",
-    "/schemas/{name:path}", "/connectors", "/connectors/{name:path}", "/new-connector", "/quarantine", "/plan",
+    "/schemas/{name:path}", "/connectors", "/connectors/{name:path}", "/new-connector",
+    "/quarantine", "/plan",
 ):  # fmt: skip
     router.add_api_route(_place, index, methods=["GET"])
 
