@@ -1,111 +1,290 @@
-"""The page at `/` in a real browser, driven over its debugging protocol."""
+"""The page in a real browser, against the running stack."""
 
 from __future__ import annotations
 
-import base64
-import itertools
 import json
+import os
 import shutil
-import subprocess
+import signal
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import httpx2
+import psutil
 import pytest
-from websockets.sync.client import ClientConnection, connect
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
-from mainstem.testing.waiting import eventually
+from mainstem.log.producer import Outgoing
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("chromium"), reason="chromium is not installed (scripts/system-packages)"
 )
-
-
-class Browser:
-    """One tab of a headless browser."""
-
-    def __init__(self, socket: ClientConnection) -> None:
-        self._socket = socket
-        self._numbers = itertools.count(1)
-
-    def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Call a method of the protocol; events that come in between are passed over."""
-        number = next(self._numbers)
-        self._socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
-        while True:
-            answer = json.loads(self._socket.recv(timeout=120))
-            if answer.get("id") == number:
-                return dict(answer["result"])
-
-    def value(self, expression: str) -> Any:
-        """The value of a JavaScript expression."""
-        result = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
-        return result["result"].get("value")
-
-    @property
-    def text(self) -> str:
-        """What a person reads on the page."""
-        return str(self.value("document.body.innerText"))
-
-    def picture(self, file: Path, width: int, height: int) -> None:
-        """Save what a person sees in a window of that size."""
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                 deviceScaleFactor=1, mobile=False)  # fmt: skip
-        file.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot")["data"]))
-
-
-def first_tab(port: str) -> str | None:
-    """The address of the first page that is open."""
-    address = f"http://127.0.0.1:{port}/json/list"
-    tabs = httpx2.get(address, trust_env=False, timeout=120).json()
-    return next((t["webSocketDebuggerUrl"] for t in tabs if t["type"] == "page"), None)
+PAGES = (
+    "/",
+    "/lineage",
+    "/streams",
+    "/streams/orders",
+    "/tables",
+    "/tables/sales_by_product",
+    "/flows",
+    "/flows/sales_by_product",
+    "/sql",
+    "/schemas",
+    "/connectors",
+    "/new-connector?connector=sink+postgres",
+    "/quarantine",
+    "/plan",
+)
+PATIENCE_MS = 90_000
+_OPTIONS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--no-proxy-server",
+)
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")
-def browser(shop, tmp_path_factory) -> Iterator[Browser]:
-    folder = tmp_path_factory.mktemp("browser")
-    process = subprocess.Popen(
-        [
-            *("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
-            *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
-            *("--disable-sync", "--no-proxy-server", f"--user-data-dir={folder}"),
-            *("--remote-debugging-port=0", "--remote-allow-origins=*", "about:blank"),
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=_OPTIONS
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(shop, browser) -> Iterator[Page]:
+    """A tab; what it complains of, or asks of others than the gateway, fails the test."""
+    context = browser.new_context(base_url=shop.url, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on(
+        "request",
+        lambda asked: (
+            None if asked.url.startswith((shop.url, "blob:")) else problems.append(asked.url)
+        ),
     )
+    page.on(
+        "console",
+        lambda said: problems.append(said.text) if "Content Security" in said.text else None,
+    )
+    yield page
+    context.close()
+    assert problems == []
+
+
+def click(page: str, user: str = "u") -> dict[str, str]:
+    return {"user_id": user, "page": page, "country": "CH", "at": "2026-11-15T09:00:00Z"}
+
+
+def order(id: str, product: str, amount: float) -> dict[str, object]:
+    at = "2026-11-15T09:00:00Z"
+    return {"order_id": id, "user_id": "u", "product": product, "amount": amount, "at": at}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everybody_can_use_every_page(page, theme):
+    page.emulate_media(color_scheme=theme)
+    for address in PAGES:
+        page.goto(address)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.get_by_role("status").first).to_contain_text("live")
+        found = Axe().run(page).response["violations"]
+        serious = [
+            (one["id"], [node["html"][:120] for node in one["nodes"][:3]])
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], address
+
+
+def test_home_leads_to_what_is_wrong(shop, page):
+    shop.do("CREATE STREAM page_bad (id BIGINT, n INT) WITH (key = 'id')")
+    shop.do("CREATE STREAM page_bad_copy AS SELECT id, n FROM page_bad")
+    shop.produce("page_bad", Outgoing(key=b"1", value=b'{"id": "one"}'))
+    page.goto("/")
+    row = page.get_by_role("row").filter(has_text="page_bad").filter(has_text="held").first
+    row.get_by_role("link").click()
+    expect(page).to_have_url(f"{shop.url}/quarantine?stream=page_bad_copy")
+    page.get_by_role("table", name="held records").get_by_role("row").nth(1).click()
+    page.get_by_label("value").fill('{"id": 1, "n": 7}')
+    page.get_by_role("button", name="Would it fit now?").click()
+    expect(page.get_by_text("would be replayed")).to_be_visible()
+    page.get_by_role("button", name="Replay", exact=True).click()
+    expect(page.get_by_text("replayed", exact=True)).to_be_visible()
+    page.goto("/streams/page_bad_copy")
+    expect(page.get_by_role("table", name="records of page_bad_copy")).to_contain_text('"n":7')
+
+
+def test_a_live_table_has_no_gap_when_the_gateway_comes_back(shop, page):
+    page.goto("/tables/sales_by_product")
+    shop.write("orders", order("page-1", "kite", 10))
+    grid = page.get_by_role("table", name="rows of sales_by_product")
+    expect(grid).to_contain_text("kite")
+    kite = grid.get_by_role("row").filter(has_text="kite")
+    [gateway] = [p for p in shop.up.children() if "mainstem.gateway" in " ".join(p.cmdline())]
+    os.kill(gateway.pid, signal.SIGKILL)
+    psutil.wait_procs([gateway], timeout=30)
+    expect(page.get_by_role("status").first).to_contain_text("reconnecting")
+    written = [order("page-2", "kite", 5), order("page-3", "boat", 7)]
+    shop.produce("orders", *(Outgoing(key=b"k", value=json.dumps(o).encode()) for o in written))
+    expect(page.get_by_role("status").first).to_contain_text("live")
+    expect(kite).to_contain_text("15")
+    expect(grid).to_contain_text("boat")
+    kite.click()
+    expect(page.get_by_role("heading", name="One row")).to_be_visible()
+
+
+def test_a_record_is_text_and_never_markup(shop, page):
+    evil = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+    shop.write("clicks", click(evil, user=evil))
+    page.goto("/streams/clicks")
+    row = page.get_by_role("table", name="records of clicks").get_by_role("row").nth(1)
+    expect(row).to_contain_text("<img src=x")
+    row.click()
+    expect(page.get_by_text("<script>document.title=2</script>").first).to_be_visible()
+    assert page.title() == "clicks · Mainstem"
+    permalink = page.url
+    page.goto(permalink)
+    expect(page.get_by_role("heading", name="Record clicks/")).to_be_visible()
+
+
+def test_a_large_record_and_a_long_name(shop, page):
+    name = "page_" + "very_" * 30 + "long"
+    shop.do(f"CREATE STREAM {name} (id STRING, text STRING) WITH (key = 'id')")
+    shop.write(name, {"id": "a", "text": "x" * 900_000})
+    page.goto(f"/streams/{name}")
+    page.get_by_role("table", name=f"records of {name}").get_by_role("row").nth(1).click()
+    expect(page.get_by_text("more characters")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_ten_thousand_topics(page):
+    topic = {"partitions": 4, "replication_factor": 1, "records": 0, "config": {}}
+
+    def many(route: Route) -> None:
+        topics = [{"name": f"topic-{n:05}", **topic} for n in range(10_000)]
+        route.fulfill(json={"topics": topics})
+
+    page.route("**/v1/topics", many)
+    page.goto("/streams")
+    expect(page.get_by_text("topic-00001")).to_be_visible()
+    assert page.get_by_role("row").count() < 100
+    page.get_by_role("searchbox").fill("topic-09999")
+    expect(page.get_by_role("link", name="topic-09999")).to_be_visible()
+
+
+def test_the_newest_records_as_they_come(shop, page):
+    page.goto("/streams/clicks?from=live")
+    expect(page.get_by_text("No records here")).to_be_visible()
+
+    def sent() -> bool:
+        shop.write("clicks", click("/tail"))
+        return page.get_by_role("table", name="records of clicks").is_visible()
+
+    page.wait_for_timeout(500)
+    for _ in range(60):
+        if sent():
+            break
+        page.wait_for_timeout(500)
+    expect(page.get_by_role("table", name="records of clicks")).to_contain_text("/tail")
+
+
+def test_statements_and_what_is_wrong_with_them(shop, page):
+    page.goto("/sql")
+    editor = page.get_by_role("textbox", name="SQL")
+    editor.fill("SELECT nothing FROM sales_by_product")
+    editor.press("Control+Enter")
+    expect(page.get_by_role("alert")).to_contain_text("UNKNOWN_COLUMN")
+    shop.write("orders", order("page-sql", "swing", 3))
+    editor.fill("SELECT product, revenue FROM sales_by_product EMIT CHANGES")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("table", name="changes")).to_contain_text("swing")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("table", name="changes")).to_be_hidden()
+    editor.fill("SELECT product FROM sales_by_product WHERE product = 'swing'")
+    editor.press("Control+Enter")
+    expect(page.get_by_role("table", name="answer")).to_contain_text("swing")
+    page.reload()
+    expect(editor).to_contain_text("WHERE product = 'swing'")
+
+
+def test_by_keyboard_alone(page):
+    page.goto("/")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("sales_by")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(lambda url: "sales_by_product" in url)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("sales_by_product")
+
+
+def test_a_flow_is_paused_and_goes_on(shop, page):
+    shop.do("CREATE STREAM page_flow AS SELECT page FROM clicks WHERE country = 'XX'")
+    page.goto("/flows/page_flow")
+    page.get_by_role("button", name="Pause").nth(1).click()
+    expect(page.get_by_text("paused", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("running", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Drop").click()
+    drop = page.get_by_role("dialog").get_by_role("button", name="Drop page_flow")
+    expect(drop).to_be_disabled()
+    page.get_by_role("dialog").get_by_label("name").fill("page_flow")
+    drop.click()
+    expect(page.get_by_text("There is no flow “page_flow”")).to_be_visible()
+
+
+def test_produced_by_a_form(page):
+    page.goto("/streams/orders?tab=produce")
+    page.get_by_label("rows").fill('{"order_id": 1')
+    page.get_by_role("button", name="Produce").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("rows").fill(json.dumps(order("page-form", "formed", 1)))
+    page.get_by_role("button", name="Produce").click()
+    expect(page.get_by_text("written", exact=True)).to_be_visible()
+    page.goto("/tables/sales_by_product")
+    expect(page.get_by_role("table", name="rows of")).to_contain_text("formed")
+
+
+def test_the_plan_is_that_of_the_command_line(shop, page):
+    page.goto("/plan")
+    expect(page.get_by_text("What would change")).to_be_visible()
+    file = shop.folder / "pipeline" / "page.sql"
+    file.write_text("CREATE STREAM page_planned (id STRING) WITH (key = 'id');\n")
     try:
-        port_file = folder / "DevToolsActivePort"
-        eventually(lambda: port_file.exists() and "\n" in port_file.read_text())
-        port = port_file.read_text().splitlines()[0]
-        address = eventually(lambda: first_tab(port), what="the browser has a tab")
-        with connect(address, max_size=None, proxy=None, open_timeout=120) as socket:
-            browser = Browser(socket)
-            browser.ask("Page.enable")
-            browser.ask("Page.navigate", url=f"{shop.url}/")
-            yield browser
+        page.get_by_role("button", name="Plan again").click()
+        expect(page.get_by_text("page_planned").first).to_be_visible()
+        page.get_by_role("button", name="Apply", exact=True).click()
+        expect(page.get_by_text("applied:")).to_be_visible()
     finally:
-        process.terminate()
-        process.wait(120)
+        file.unlink()
+    page.get_by_role("button", name="Plan again").click()
+    expect(page.get_by_text("drop").first).to_be_visible()
+    page.get_by_role("button", name="Apply", exact=True).click()
+    page.get_by_role("dialog").get_by_label("name").fill("page_planned")
+    page.get_by_role("dialog").get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("applied:")).to_be_visible()
 
 
-def test_it_shows_objects_their_state_and_what_is_written(shop, browser, tmp_path):
-    for name in ("clicks", "orders", "big_orders", "page_visits", "sales_by_product"):
-        eventually(lambda name=name: name in browser.text, what=name)
-    eventually(lambda: "running" in browser.text)
-    click = {"user_id": "u", "page": "/live", "country": "CH", "at": "2026-11-15T09:00:00Z"}
-    shop.write("clicks", click)
-    eventually(lambda: "/live" in browser.text, what="the row of the first table")
-    browser.picture(tmp_path / "page.png", 1280, 900)
-    assert (tmp_path / "page.png").stat().st_size > 10_000
+def test_nothing_and_nobody(page):
+    for address, said in (
+        ("/tables/no_such", "There is no table"),
+        ("/streams/no_such", "There is no stream"),
+        ("/flows/no_such", "There is no flow"),
+        ("/connectors/no_such", "There is no source or sink"),
+        ("/nowhere", "NOT_FOUND"),
+    ):
+        page.goto(address)
+        expect(page.get_by_text(said).first).to_be_visible()
 
 
-def test_it_asks_nobody_but_the_gateway(shop, browser):
-    entries = browser.value(
-        "JSON.stringify(performance.getEntriesByType('resource').map(e => e.name))"
-    )
-    assert json.loads(entries)
-    assert all(name.startswith(shop.url) for name in json.loads(entries))
-    policy = shop.http.get("/").headers["content-security-policy"]
-    assert "default-src 'none'" in policy or "default-src 'self'" in policy
+def test_a_form_for_a_connector(page):
+    page.goto("/new-connector")
+    page.get_by_label("connector").select_option("sink files")
+    page.get_by_label("name").fill("page_sink")
+    page.get_by_label("from").select_option("orders")
+    expect(page.get_by_text("CREATE SINK page_sink FROM orders WITH (")).to_be_visible()

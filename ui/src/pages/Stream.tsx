@@ -207,24 +207,29 @@ function Export({ records, topic }: { records: readonly LogRecord[]; topic: stri
   );
 }
 
+/** The rows that a person has written. */
+function read(text: string): { value: unknown }[] {
+  const rows: unknown = JSON.parse(text);
+  return (Array.isArray(rows) ? rows : [rows]).map((value: unknown) => ({ value }));
+}
+
 function Produce({ to }: { to: Thing }) {
   const empty = JSON.stringify(Object.fromEntries(to.columns.map((column) => [column.name, null])), null, 2);
   const [text, setText] = useState(empty);
-  const { act, busy, problem, done } = useAct((rows: unknown[]) => send<{ count?: number }>("POST", path`/v1/streams/${to.name}/records`, { records: rows }));
+  const { act, busy, problem, done } = useAct(async (text: string) => send<unknown>("POST", path`/v1/streams/${to.name}/records`, { records: read(text) }));
   return (
     <form
       className="card"
       onSubmit={(event) => {
         event.preventDefault();
-        const read: unknown = JSON.parse(text);
-        act(Array.isArray(read) ? read : [read]);
+        act(text);
       }}
     >
       <h2>One row, or a list of rows, as JSON</h2>
       <textarea rows={12} value={text} aria-label="rows" spellCheck={false} onChange={(event) => setText(event.target.value)} />
       <div className="tools" style={{ marginTop: 8 }}>
         <button className="main" disabled={busy}>Produce</button>
-        {done && <Badge text="written" tone="good" />}
+        {done !== undefined && <Badge text="written" tone="good" />}
       </div>
       <Told problem={problem} />
     </form>
