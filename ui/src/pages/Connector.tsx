@@ -3,7 +3,7 @@
 import { useState } from "react";
 import { Link } from "wouter";
 import { path, send } from "../api/gateway";
-import { useAct, useAsked, useObjects, useStatus } from "../api/use";
+import { useAct, useAsked, useObjects, useReadOnly, useStatus } from "../api/use";
 import { Definition } from "../parts/Definition";
 import { Badge, Confirm, Empty, Facts, Head, Same, Time, Told } from "../parts/parts";
 import { bytes, laidOut, number } from "../parts/text";
@@ -14,6 +14,7 @@ export default function Connector({ name }: { name: string }) {
   const thing = objects?.find((each) => each.name === name);
   const connector = status?.connectors.find((each) => each.name === name);
   const flow = status?.flows.find((each) => each.flow === name);
+  const readOnly = useReadOnly();
   const [resetting, setResetting] = useState(false);
   const inConnect = thing?.kind === "source" && connector?.runs_in !== "engine";
   const { data: offsets, problem } = useAsked<Record<string, unknown>>(inConnect ? `${path`/v1/connectors/${name}`}/offsets` : null, 5000);
@@ -30,9 +31,9 @@ export default function Connector({ name }: { name: string }) {
         <Badge text={state} />
         <span className="quiet">{thing.connector ?? connector?.connector}</span>
         <span className="fill" />
-        <button type="button" disabled={act.busy} onClick={() => act.act(paused ? "resume" : "pause")}>{paused ? "Resume" : "Pause"}</button>
-        {inConnect && <button type="button" disabled={act.busy} onClick={() => act.act("restart?failed=true")}>Restart failed</button>}
-        {inConnect && <button type="button" disabled={act.busy} onClick={() => act.act("restart")}>Restart all</button>}
+        <button type="button" disabled={readOnly || act.busy} onClick={() => act.act(paused ? "resume" : "pause")}>{paused ? "Resume" : "Pause"}</button>
+        {inConnect && <button type="button" disabled={readOnly || act.busy} onClick={() => act.act("restart?failed=true")}>Restart failed</button>}
+        {inConnect && <button type="button" disabled={readOnly || act.busy} onClick={() => act.act("restart")}>Restart all</button>}
         <Link href={`/lineage?focus=${encodeURIComponent(name)}`} className="button">Lineage</Link>
       </Head>
       <Told problem={connector?.error ?? flow?.error} />
@@ -67,7 +68,7 @@ export default function Connector({ name }: { name: string }) {
           <div className="head">
             <h2>Offsets</h2>
             <span className="fill" />
-            <button type="button" className="danger" onClick={() => setResetting(true)}>Reset</button>
+            <button type="button" className="danger" disabled={readOnly} onClick={() => setResetting(true)}>Reset</button>
           </div>
           <Told problem={problem} />
           <pre className="code" tabIndex={0}>{laidOut(offsets ?? {})}</pre>

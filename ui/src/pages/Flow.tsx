@@ -5,7 +5,8 @@ import { Link } from "wouter";
 import { hrefOf } from "../api/health";
 import { path, quoted, send } from "../api/gateway";
 import type { Answer } from "../api/model";
-import { useAct, useObjects, useStatus } from "../api/use";
+import { useAct, useObjects, useReadOnly, useStatus } from "../api/use";
+import { Backfill } from "../parts/Backfill";
 import { Answered } from "../parts/Answered";
 import { Badge, Confirm, Empty, Facts, Head, Same, Time, Told } from "../parts/parts";
 import { bytes, number, seconds } from "../parts/text";
@@ -15,6 +16,7 @@ export default function Flow({ name }: { name: string }) {
   const status = useStatus();
   const thing = useObjects()?.find((each) => each.name === name);
   const flow = status?.flows.find((each) => each.flow === name);
+  const readOnly = useReadOnly();
   const [dropping, setDropping] = useState(false);
   const turn = useAct((way: "pause" | "resume") => send<{ message: string }>("POST", `${path`/v1/objects/${name}`}/${way}`));
   const drop = useAct(() => send<{ message: string }>("DELETE", path`/v1/objects/${name}`));
@@ -29,9 +31,9 @@ export default function Flow({ name }: { name: string }) {
         <Badge text={flow.state} />
         <span className="fill" />
         <Link href={hrefOf(thing)} className="button">{thing.sink ? "Sink" : thing.kind === "table" ? "Rows" : "Records"}</Link>
-        <button type="button" disabled={turn.busy} onClick={() => turn.act(paused ? "resume" : "pause")}>{paused ? "Resume" : "Pause"}</button>
+        <button type="button" disabled={readOnly || turn.busy} onClick={() => turn.act(paused ? "resume" : "pause")}>{paused ? "Resume" : "Pause"}</button>
         <button type="button" disabled={explain.busy} onClick={() => explain.act(undefined)}>Explain</button>
-        <button type="button" className="danger" onClick={() => setDropping(true)}>Drop</button>
+        <button type="button" className="danger" disabled={readOnly} onClick={() => setDropping(true)}>Drop</button>
       </Head>
       <Told problem={flow.error} />
       <Told problem={turn.problem ?? drop.problem ?? explain.problem} />
@@ -65,6 +67,7 @@ export default function Flow({ name }: { name: string }) {
           <Answered answer={explain.done} label="plan" />
         </div>
       )}
+      {!thing.sink && <Backfill name={name} />}
       <div className="card">
         <h2>Definition</h2>
         <pre className="code" tabIndex={0}>{thing.sql}</pre>

@@ -2,7 +2,7 @@
 
 import { useState } from "react";
 import { path, send } from "../api/gateway";
-import { useAct, useAsked } from "../api/use";
+import { useAct, useAsked, useReadOnly } from "../api/use";
 import { Grid } from "../parts/Grid";
 import { Badge, Empty, Facts, Head, Same, Time, Told, useAddress } from "../parts/parts";
 import { count, laidOut, number, time } from "../parts/text";
@@ -121,6 +121,7 @@ export default function Quarantine() {
 
 function OneHeld({ id }: { id: string }) {
   const { data, problem } = useAsked<One>(path`/v1/quarantine/${id}`);
+  const readOnly = useReadOnly();
   const original = data?.record.value ?? "";
   const [text, setText] = useState<string | null>(null);
   const mended = text !== null && text !== original ? { value: text } : {};
@@ -146,10 +147,10 @@ function OneHeld({ id }: { id: string }) {
         <button type="button" disabled={settle.busy} onClick={() => settle.act({ way: "replay", dry_run: true })}>
           Would it fit now?
         </button>
-        <button type="button" className="main" disabled={settle.busy} onClick={() => settle.act({ way: "replay", dry_run: false })}>
+        <button type="button" className="main" disabled={readOnly || settle.busy} onClick={() => settle.act({ way: "replay", dry_run: false })}>
           Replay
         </button>
-        <button type="button" className="danger" disabled={settle.busy} onClick={() => settle.act({ way: "discard", dry_run: false })}>
+        <button type="button" className="danger" disabled={readOnly || settle.busy} onClick={() => settle.act({ way: "discard", dry_run: false })}>
           Give up
         </button>
         {outcome && (

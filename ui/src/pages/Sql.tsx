@@ -88,10 +88,10 @@ export default function Sql() {
       <Head title="SQL">
         <span className="quiet">Ctrl-Enter runs what is selected, or all</span>
       </Head>
-      <div className="tools" role="tablist" aria-label="sheets">
+      <div className="tools" role="group" aria-label="sheets">
         {state.sheets.map((each) => (
           <span key={each.id}>
-            <button type="button" role="tab" aria-selected={each.id === sheet?.id} className={each.id === sheet?.id ? "main" : ""} onClick={() => change({ ...state, chosen: each.id })}>
+            <button type="button" aria-pressed={each.id === sheet?.id} className={each.id === sheet?.id ? "main" : ""} onClick={() => change({ ...state, chosen: each.id })}>
               {each.text.trim().split("\n")[0]?.slice(0, 24) || `sheet ${each.id}`}
             </button>
             {state.sheets.length > 1 && (

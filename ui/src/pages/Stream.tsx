@@ -4,7 +4,7 @@ import { useCallback, useRef, useState } from "react";
 import { Link } from "wouter";
 import { path, quoted, send } from "../api/gateway";
 import type { LogRecord, Thing } from "../api/model";
-import { useAct, useAsked, useLive, useObjects, useStatus } from "../api/use";
+import { useAct, useAsked, useLive, useObjects, useReadOnly, useStatus } from "../api/use";
 import { Definition } from "../parts/Definition";
 import { Grid, type GridRow } from "../parts/Grid";
 import { Badge, Copy, Empty, Facts, Head, Same, Tabs, Time, Told, useAddress } from "../parts/parts";
@@ -214,6 +214,7 @@ function read(text: string): { value: unknown }[] {
 }
 
 function Produce({ to }: { to: Thing }) {
+  const readOnly = useReadOnly();
   const empty = JSON.stringify(Object.fromEntries(to.columns.map((column) => [column.name, null])), null, 2);
   const [text, setText] = useState(empty);
   const { act, busy, problem, done } = useAct(async (text: string) => send<unknown>("POST", path`/v1/streams/${to.name}/records`, { records: read(text) }));
@@ -228,7 +229,7 @@ function Produce({ to }: { to: Thing }) {
       <h2>One row, or a list of rows, as JSON</h2>
       <textarea rows={12} value={text} aria-label="rows" spellCheck={false} onChange={(event) => setText(event.target.value)} />
       <div className="tools" style={{ marginTop: 8 }}>
-        <button className="main" disabled={busy}>Produce</button>
+        <button className="main" disabled={readOnly || busy}>Produce</button>
         {done !== undefined && <Badge text="written" tone="good" />}
       </div>
       <Told problem={problem} />
