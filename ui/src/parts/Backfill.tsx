@@ -4,16 +4,16 @@ import { useState } from "react";
 import { path, send } from "../api/gateway";
 import { useAct, useAsked, useReadOnly } from "../api/use";
 import { Badge, Facts, Told } from "./parts";
-import { number } from "./text";
+import { number, seconds } from "./text";
 
 interface Progress {
   name: string;
   state: string;
   since?: unknown;
   rate?: number | null;
-  records?: number | null;
-  read?: number | null;
-  problem?: string | null;
+  records_total?: number | null;
+  records_done?: number | null;
+  eta_seconds?: number | null;
 }
 
 const OPEN = new Set(["running", "paused"]);
@@ -36,8 +36,8 @@ export function Backfill({ name }: { name: string }) {
       </div>
       {last && (
         <>
-          <Facts of={[["since", typeof last.since === "string" ? last.since : JSON.stringify(last.since)], ["read", last.records ? `${number(last.read)} of ${number(last.records)} records` : null], ["at most", last.rate ? `${number(last.rate)} records a second` : null]]} />
-          {open && last.records ? <progress max={last.records} value={last.read ?? 0} aria-label="backfill" style={{ width: "100%" }} /> : null}
+          <Facts of={[["since", typeof last.since === "string" ? last.since : JSON.stringify(last.since)], ["read", last.records_total ? `${number(last.records_done)} of ${number(last.records_total)} records` : null], ["done in", last.eta_seconds ? seconds(last.eta_seconds) : null], ["at most", last.rate ? `${number(last.rate)} records a second` : null]]} />
+          {open && last.records_total ? <progress max={last.records_total} value={last.records_done ?? 0} aria-label="backfill" style={{ width: "100%" }} /> : null}
         </>
       )}
       <div className="tools" style={{ marginTop: 8 }}>
