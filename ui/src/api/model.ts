@@ -178,6 +178,7 @@ export interface Rows {
   truncated: boolean;
   freshness: Record<string, unknown> | null;
   note?: string;
+  warnings?: string[];
 }
 
 export interface Message {

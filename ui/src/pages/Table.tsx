@@ -2,17 +2,19 @@
 
 import { useMemo, useState } from "react";
 import { Link } from "wouter";
-import { path, quoted, send } from "../api/gateway";
+import { path, quoted } from "../api/gateway";
 import type { Answer, Thing } from "../api/model";
-import { useAct, useAsked, useObjects, useStatus } from "../api/use";
+import { useAsked, useObjects, useStatus } from "../api/use";
+import { AsOf } from "../parts/AsOf";
 import { Definition } from "../parts/Definition";
 import { Grid, type GridRow } from "../parts/Grid";
 import { Badge, Empty, Facts, Head, Same, Tabs, Told, useAddress } from "../parts/parts";
 import { useRows } from "../parts/rows";
 import { Answered } from "../parts/Answered";
+import { Origins } from "../parts/RowTree";
 import { count, number, seconds } from "../parts/text";
 
-const TABS = ["live", "look-up", "definition"] as const;
+const TABS = ["live", "look-up", "as of", "definition"] as const;
 
 export default function Table({ name }: { name: string }) {
   const table = useObjects()?.find((thing) => thing.name === name && thing.kind === "table");
@@ -40,6 +42,7 @@ export default function Table({ name }: { name: string }) {
       <Tabs of={TABS} chosen={tab} />
       {tab === "live" && <LiveTable table={table} />}
       {tab === "look-up" && <LookUp table={table} />}
+      {tab === "as of" && <AsOf table={table} />}
       {tab === "definition" && <Definition of={table} />}
       <Same
         ways={{
@@ -82,6 +85,7 @@ function LiveTable({ table }: { table: Thing }) {
         <div className="card" style={{ marginTop: 14 }}>
           <h2>One row</h2>
           <Facts of={columns.map((column, index) => [column.name, <code>{JSON.stringify(chosen.cells[index])}</code>])} />
+          <Origins table={table} row={Object.fromEntries(columns.map((column, index) => [column.name, chosen.cells[index]]))} key={chosen.id} />
         </div>
       )}
     </>
@@ -107,8 +111,4 @@ function LookUp({ table }: { table: Thing }) {
       {data && <Answered answer={data} label="found" />}
     </div>
   );
-}
-
-export function useStatement() {
-  return useAct((sql: string) => send<Answer>("POST", "/v1/sql", { sql }));
 }

@@ -14,6 +14,11 @@ export function Answered({ answer, label }: { answer: Answer; label: string }) {
         {answer.truncated && ", there are more: add a LIMIT or a WHERE"}
         {answer.note && `, ${answer.note}`}
       </p>
+      {answer.warnings?.map((warning) => (
+        <div className="note" key={warning}>
+          {warning}
+        </div>
+      ))}
       {rows.length > 0 && <Grid label={label} columns={answer.columns} rows={rows} />}
     </>
   );

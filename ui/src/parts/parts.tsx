@@ -121,7 +121,7 @@ export function Tabs({ of, chosen }: { of: readonly string[]; chosen: string }) 
   return (
     <div className="tabs" role="navigation" aria-label="parts of this page">
       {of.map((name) => (
-        <Link key={name} href={`${place}?tab=${name}`} aria-current={name === chosen ? "page" : undefined}>
+        <Link key={name} href={`${place}?tab=${encodeURIComponent(name)}`} aria-current={name === chosen ? "page" : undefined}>
           {name}
         </Link>
       ))}
