@@ -101,6 +101,7 @@ class Event:
     timestamp: int | None = None
     topic: str | None = None
     schema: str | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 @dataclass
@@ -238,6 +239,7 @@ class Driver:
             topic=topic,
             partition=chosen,
             timestamp=event.timestamp,
+            headers=event.headers,
         )
 
     def delete_topic(self, name: str) -> None:
