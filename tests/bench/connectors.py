@@ -133,7 +133,7 @@ class ConnectorBench:
         with psycopg.connect(self._shop.url()) as connection:
             for first in range(after, after + count, 500):
                 connection.execute(
-                    "INSERT INTO things SELECT n, n, 'thing ' || n FROM generate_series(%s, %s) n",
+                    "INSERT INTO things SELECT n, n, 'thing ' || n FROM generate_series(%s::bigint, %s::bigint) n",
                     [first + 1, min(first + 500, after + count)],
                 )
                 connection.commit()
@@ -165,7 +165,7 @@ class ConnectorBench:
                     time.sleep(max(0.0, due - time.monotonic()))
                     due += step / PER_SECOND
                     connection.execute(
-                        "INSERT INTO things SELECT n, n, '' FROM generate_series(%s, %s) n",
+                        "INSERT INTO things SELECT n, n, '' FROM generate_series(%s::bigint, %s::bigint) n",
                         [first + 1, first + step],
                     )
                     connection.commit()
