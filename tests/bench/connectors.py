@@ -132,11 +132,7 @@ class ConnectorBench:
     def _insert(self, after: int, count: int) -> None:
         with psycopg.connect(self._shop.url()) as connection:
             for first in range(after, after + count, 500):
-                connection.execute(
-                    "INSERT INTO things SELECT n, n, 'thing ' || n FROM generate_series(%s::bigint, %s::bigint) n",
-                    [first + 1, min(first + 500, after + count)],
-                )
-                connection.commit()
+                _put(connection, first + 1, min(first + 500, after + count))
 
     def _records(self) -> int:
         """Changes in the topic, by their offsets: marks of transactions are few."""
@@ -164,11 +160,7 @@ class ConnectorBench:
                 for first in range(after, last, step):
                     time.sleep(max(0.0, due - time.monotonic()))
                     due += step / PER_SECOND
-                    connection.execute(
-                        "INSERT INTO things SELECT n, n, '' FROM generate_series(%s::bigint, %s::bigint) n",
-                        [first + 1, first + step],
-                    )
-                    connection.commit()
+                    _put(connection, first + 1, first + step)
                     commits.append((first + step, time.monotonic()))
 
         writer = threading.Thread(target=write)
@@ -231,6 +223,16 @@ class ConnectorBench:
             return sum(found.get("positions", {}).get("numbers", {}).values())
 
         return done
+
+
+def _put(connection: psycopg.Connection[Any], first: int, last: int) -> None:
+    """Rows with the numbers from one to the other, committed."""
+    connection.execute(
+        "INSERT INTO things SELECT n, n, 'thing ' || n"
+        " FROM generate_series(%s::bigint, %s::bigint) AS n",
+        [first, last],
+    )
+    connection.commit()
 
 
 def _rate(what: str, rate: float, count: int, busy: Busy, goal: int = 0) -> Figure:
