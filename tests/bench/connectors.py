@@ -31,8 +31,8 @@ from mainstem.testing.outside import OutsideServer
 from mainstem.testing.source_postgres import SourcePostgres
 from mainstem.testing.waiting import eventually
 
-CHANGES = 200_000
-ROWS = 400_000
+CHANGES = 100_000
+ROWS = 200_000
 PER_SECOND, SECONDS = 500, 30
 PATIENCE = 600
 TARGETS = {"postgres": 20_000, "parquet": 20_000, "jsonl": 0, "redis": 0, "opensearch": 5_000}
