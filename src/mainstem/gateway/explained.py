@@ -7,14 +7,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mainstem.catalog.entry import Catalog
-from mainstem.definitions.model import Definition
+from mainstem.definitions.model import Definition, Kind
+from mainstem.errors import MainstemError
+from mainstem.vocabulary import SourceLocation
 
 _LONGEST = 200
 """Of a payload, in the text; JSON has all of it."""
 
 
-def upstream(catalog: Catalog, definition: Definition) -> list[Definition]:
-    """The definition and all that it is made of."""
+def upstream(
+    catalog: Catalog, definition: Definition, location: SourceLocation
+) -> list[Definition]:
+    """The table and all that it is made of; WRONG_KIND, at the place of the question."""
+    if definition.kind is not Kind.TABLE:
+        raise MainstemError(
+            "WRONG_KIND",
+            location=location,
+            name=definition.name,
+            actual=definition.noun,
+            expected="table",
+            advice="Rows of tables are explained; ask for a table that is made of it.",
+        )
     found = {definition.name.lower(): definition}
     waiting = [definition]
     while waiting:

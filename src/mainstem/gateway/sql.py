@@ -387,16 +387,7 @@ class Statements:
 
     def _explain_row(self, query: Query) -> dict[str, Any]:
         table = self._entry(query.inputs[0], query.location).definition
-        if table.kind is not Kind.TABLE:
-            raise MainstemError(
-                "WRONG_KIND",
-                location=query.location,
-                name=table.name,
-                actual=table.noun,
-                expected="table",
-                advice="A record of a stream tells what it is made of by SELECT over its inputs.",
-            )
-        known = upstream(self._catalog(), table)
+        known = upstream(self._catalog(), table, query.location)
         told = self._engine.explain_row(query, known, self._timeout)
         return _message(row_tree(told), told)
 
