@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any, TypeVar
 
 P = TypeVar("P")
+
+_DIGITS = 17
+"""Of a floating point number; one with more is a decimal."""
 
 
 def least(
@@ -36,8 +40,12 @@ def least(
 
 
 def same_row(one: str, other: str) -> bool:
-    """True for the same values; sums of floating point depend on their order."""
-    return one == other or _same(json.loads(one), json.loads(other))
+    """True for JSON with the same values; sums of floating point depend on their order."""
+    return one == other or _same(_read(one), _read(other))
+
+
+def _read(text: str) -> Any:
+    return json.loads(text, parse_float=Decimal)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -46,7 +54,11 @@ def _same(one: Any, other: Any) -> bool:
             return one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
         case list(), list():
             return len(one) == len(other) and all(map(_same, one, other))
-        case float(), float():
-            return math.isclose(one, other, rel_tol=1e-9)
+        case Decimal(), Decimal() if max(map(_digits, (one, other))) <= _DIGITS:
+            return math.isclose(one, other, rel_tol=1e-13)
         case _:
             return bool(one == other)
+
+
+def _digits(number: Decimal) -> int:
+    return len(number.as_tuple().digits)

@@ -122,7 +122,8 @@ def row_text(definition: Definition) -> Column:
 
 def at_places(rows: DataFrame, places: Collection[Place]) -> DataFrame:
     """Those of some rows with `ORIGIN` whose records are at these places."""
-    return rows.filter(_text(F.col(ORIGIN)[0]).isin(*map(_key, places)))
+    wanted = _text(F.col(ORIGIN)[0]).isin(*map(_key, places)) if places else F.lit(False)
+    return rows.filter(wanted)
 
 
 def place_of(row: Any) -> Place:

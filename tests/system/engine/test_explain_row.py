@@ -31,7 +31,11 @@ CREATE TABLE best AS SELECT max(total) AS total FROM cities;
 
 CASES = Path(__file__).parents[2] / "cases"
 SOME = {
-    "aggregates: count, sum, avg, min, max, and lists per key",
+    "aggregates: first, last, and the row with the largest value",
+    "joins: an aggregate of joined streams, with every change",
+    "table_flows: a full join",
+    "table_flows: the best two of each group",
+    "windows: a sliding window counts an event in each window that it is in",
 }
 """One of each kind of plan; `make soak` holds all of them."""
 
