@@ -6,9 +6,13 @@ not later, or whose offset is smaller. No flow is asked again: it might give ano
 records, tables that it met as they were), and this is what was served.
 
 What the topic has lost is lost. Kafka may remove a record when a later one has its key
-(compaction), so a row that changed after the moment can be missing. It does not touch records that
-are younger than `min.compaction.lag.ms`, so a moment within that time is whole; so is a topic
-without gaps between its offsets. A flow's transactions leave gaps of one offset. All else is said.
+(compaction), so a row that changed after the moment can be missing. Nothing is missing when
+
+- the moment lies within `min.compaction.lag.ms`: records that are younger are not touched;
+- there is no gap between the offsets (transactions leave gaps, too, so a gap alone says little);
+- the topic cannot have begun a second segment yet, by its age and size: the newest is not touched.
+
+All else is said.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from pyspark.sql import functions as F
 from mainstem.definitions.model import Definition, Moment
 from mainstem.engine.few_rows import span
 from mainstem.engine.formats import Formats
-from mainstem.engine.held_table import is_before, latest_of, table_columns
+from mainstem.engine.held_table import latest_of, table_columns
 from mainstem.engine.ranges import load_between
 from mainstem.engine.table_records import changes_in
 from mainstem.errors import MainstemError
@@ -33,7 +37,8 @@ from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.vocabulary import Clock, Offsets
 
-_PLACE = ("_partition", "_offset")
+_OVERHEAD = 100
+"""Bytes that a record may have beside its key and value."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class Past:
         seen = raw if time is None else raw.filter(F.unix_millis("timestamp") <= F.lit(time))
         changes = changes_in(seen, definition, self._formats)
         rows = table_columns(latest_of(changes).filter(~F.col("_gone")), definition)
-        warning = self._warning(definition, raw, begin, stop, time)
+        warning = self._warning(definition, raw, begin, stop, end, time)
         return PastTable(definition, rows, span(start, stop), span(begin, end), at, warning)
 
     def _time(self, definition: Definition, moment: Moment) -> int:
@@ -138,52 +143,82 @@ class Past:
         raw: DataFrame,
         begin: Offsets,
         stop: Offsets,
+        end: Offsets,
         time: int | None,
     ) -> str | None:
+        """What may be missing of a table, whose records up to `stop` are given."""
+        name = definition.name
         if not span({}, stop):
             return None
         info = self._admin.topic(definition.topic)
         config: Mapping[str, str] = {} if info is None else info.config
-        name = definition.name
-        safe = int(config.get("min.compaction.lag.ms", 0))
-        kept = time is not None and self._clock.now() * 1000 - time <= safe
+        now = int(self._clock.now() * 1000)
+        kept = time is not None and now - time <= int(config.get("min.compaction.lag.ms", 0))
         cut = any(begin.values())
         if kept and not cut:
             return None
-        widest, first = _holes(raw, begin, stop, time)
-        limited = config.get("retention.ms", "-1") != "-1" or config.get("retention.bytes") != "-1"
+        parts = _parts(raw, begin, time)
+        limited = any(config.get(f"retention.{unit}", "-1") != "-1" for unit in ("ms", "bytes"))
         if cut and limited:
             return f"records of {name} are gone by its retention; rows may be missing"
-        before = any(offset < begin.get(p, 0) for p, offset in stop.items())
-        if cut and (before or first is None):
+        earlier = any(offset < begin.get(p, 0) for p, offset in stop.items())
+        if cut and (earlier or not any(part.seen for part in parts.values())):
             return f"{name} was begun anew since; what it had before is gone"
-        if not kept and widest > (1 if definition.derived else 0):
-            return (
-                f"compaction may have removed records of {name}: rows that changed or were deleted "
-                "later can be missing. min.compaction.lag.ms of its topic says how long all are "
-                "kept"
-            )
+        if kept:
+            return None
+        ages = (int(config.get(name, 0)) for name in ("segment.ms", "max.compaction.lag.ms"))
+        oldest = now - min(ages) + int(config.get("segment.jitter.ms", 0))
+        most = int(config.get("segment.bytes", 0))
+        for partition, offset in stop.items():
+            first = begin.get(partition, 0)
+            part = parts.get(partition)
+            if part is None:
+                lost = offset > first
+            else:
+                size = (end[partition] - first) * (part.size + _OVERHEAD)
+                several = part.first > first or part.oldest < oldest or size >= most
+                lost = several and (part.gap > 0 or offset > part.last + 1)
+            if lost:
+                return (
+                    f"compaction may have removed records of {name}: rows that changed or were "
+                    "deleted later can be missing. min.compaction.lag.ms of its topic says how "
+                    "long all are kept"
+                )
         return None
 
 
-def _holes(
-    raw: DataFrame, begin: Offsets, stop: Offsets, time: int | None
-) -> tuple[int, int | None]:
-    """The widest gap between two records before the moment, and the time of the first of them."""
+def _parts(raw: DataFrame, begin: Offsets, time: int | None) -> dict[int, Any]:
+    """What each partition has, by its number.
+
+    The `first` and the `last` offset, the `oldest` time, the mean `size`; how many are `seen` at
+    the moment, and the widest `gap` before one of them or the next record.
+    """
+    bytes_of = (F.coalesce(F.octet_length(name), F.lit(0)) for name in ("key", "value"))
     records = raw.select(
-        F.col("partition").alias(_PLACE[0]),
-        F.col("offset").alias(_PLACE[1]),
-        F.unix_millis("timestamp").alias("at"),
-    ).filter(is_before(stop))
-    before = F.lag(_PLACE[1]).over(Window.partitionBy(_PLACE[0]).orderBy(_PLACE[1]))
+        "partition",
+        F.col("offset").alias("at"),
+        F.unix_millis("timestamp").alias("time"),
+        sum(bytes_of, F.lit(0)).alias("size"),
+    )
+    order = Window.partitionBy("partition").orderBy("at")
     starts = F.create_map(*(F.lit(n).cast("bigint") for pair in begin.items() for n in pair))
-    start = F.try_element_at(starts, F.col(_PLACE[0]).cast("bigint")) - 1
-    gap = F.col(_PLACE[1]) - F.coalesce(before, start) - 1
-    found = records.select("at", gap.alias("gap"))
+    start = F.try_element_at(starts, F.col("partition").cast("bigint")) - 1
+    before, before_time = F.lag("at").over(order), F.lag("time").over(order)
+    seen, counts = F.lit(True), F.lit(True)
     if time is not None:
-        found = found.filter(F.col("at") <= time)
-    [told] = found.agg(F.max("gap").alias("widest"), F.min("at").alias("first")).collect()
-    return told.widest or 0, told.first
+        seen = F.col("time") <= time
+        counts = seen | F.coalesce(before_time <= time, F.lit(True))
+    gap = F.when(counts, F.col("at") - F.coalesce(before, start) - 1)
+    told = records.select("*", gap.alias("gap")).groupBy("partition")
+    found = told.agg(
+        F.min("at").alias("first"),
+        F.max("at").alias("last"),
+        F.min("time").alias("oldest"),
+        F.avg("size").alias("size"),
+        F.count_if(seen).alias("seen"),
+        F.coalesce(F.max("gap"), F.lit(0)).alias("gap"),
+    )
+    return {row.partition: row for row in found.collect()}
 
 
 def _invalid(definition: Definition, moment: Moment, problem: str) -> MainstemError:
