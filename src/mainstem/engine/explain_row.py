@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -72,8 +72,6 @@ class _Answer:
     text: str | None
     same: bool = False
     """True when it is the row that is asked for."""
-    before: int | None = None
-    """Up to which time the inputs were looked at; None: as they are."""
 
 
 class Explainer:
@@ -154,7 +152,7 @@ class Explainer:
         for event in [event for event in events if not answers[event].same][:_MOST_LOOKED_BACK]:
             then = self._asked(definition, how, [event], event.time)[event]
             if then.same:
-                answers[event] = replace(then, before=event.time)
+                answers[event] = then
         exact = how is None or how.exact
         return [self._judged(definition, event, answers[event], exact) for event in events]
 
@@ -234,7 +232,7 @@ class Explainer:
         if len(places) > _MOST_TRIED:
             note = f"with {len(places):,} events it was not tried which of them decide the row"
             return Found(places, note)
-        return self._least(definition, event, places, answer.before)
+        return self._least(definition, event, places)
 
     def _searched(self, definition: Definition, event: Event, way: str) -> Found:
         """Those of all records of the inputs that a query needs, whatever it does."""
@@ -245,21 +243,20 @@ class Explainer:
             return Found((), note)
         return self._least(definition, event, None)
 
-    def _least(
-        self,
-        definition: Definition,
-        event: Event,
-        places: Sequence[Place] | None,
-        before: int | None = None,
-    ) -> Found:
+    def _least(self, definition: Definition, event: Event, places: Sequence[Place] | None) -> Found:
         """As few places as give the row: without any of them it is another one, or none."""
         query = definition.query
         assert query is not None
         metadata = mentioned_metadata(query.columns_read)
         held = {}
         for source in self._sources(definition):
-            rows = self._inputs.rows(source, _metadata(source, metadata), before).drop(RECORD)
-            held[source] = here(rows if places is None else at_places(rows, places))
+            shown = _metadata(source, metadata)
+            if places is None:
+                rows = self._inputs.rows(source, shown)
+            else:
+                own = [place for place in places if place.source == source.name]
+                rows = self._inputs.rows_at(source, own, shown)
+            held[source] = here(rows.drop(RECORD))
         if places is None:
             found = (
                 row[ORIGIN][0] for rows in held.values() for row in rows.select(ORIGIN).collect()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -75,25 +75,27 @@ class Inputs:
             rows = rows.filter(F.unix_millis(F.col(RECORD)["timestamp"]) <= F.lit(before))
         if source.kind is Kind.TABLE:
             rows = latest_of(rows).filter(~F.col("_gone"))
-            rows = rows.drop("_gone", "_partition", "_offset", "_id")
-        return rows.select("*", F.array(_place(source)).alias(ORIGIN))
+        return _with_origin(rows, source)
 
-    def events(self, source: Definition, places: Iterable[Place]) -> dict[Place, Event]:
-        """The events at some places."""
-        wanted = set(places)
-        if not wanted:
-            return {}
+    def rows_at(
+        self, source: Definition, places: Collection[Place], metadata: Collection[str] = ()
+    ) -> DataFrame:
+        """The rows of some records, all of them of this input, whether newer ones came or not."""
         _, end = self.extent(source)
         start: dict[str, dict[int, int]] = {}
         stop: dict[str, dict[int, int]] = {}
-        for topic in {place.topic for place in wanted}:
+        for topic in {place.topic for place in places} or end:
             # partitions without a wanted record are read from their end on
             start[topic], stop[topic] = dict(end[topic]), dict(end[topic])
-        for _, topic, partition, offset in sorted(wanted):
+        for _, topic, partition, offset in sorted(places):
             start[topic][partition] = min(start[topic][partition], offset)
             stop[topic][partition] = offset + 1
-        place = _place(source)
-        rows = self._records(source, (), start, stop).filter(_text(place).isin(*map(_key, wanted)))
+        rows = _with_origin(self._records(source, metadata, start, stop), source)
+        return at_places(rows, places)
+
+    def events(self, source: Definition, places: Collection[Place]) -> dict[Place, Event]:
+        """The events at some places."""
+        rows = self.rows_at(source, places)
         found = rows.select(RECORD, row_text(source).alias("text"), row_id(source).alias("id"))
         events = (_event(source, row) for row in found.collect())
         return {event.place: event for event in events}
@@ -112,6 +114,11 @@ class Inputs:
         raw = raw.select("*", F.struct(*raw.columns).alias("record"))
         changes = changes_in(raw, source, self._formats, ("record",))
         return changes.withColumnRenamed("_record", RECORD)
+
+
+def _with_origin(rows: DataFrame, source: Definition) -> DataFrame:
+    told = rows.drop("_gone", "_partition", "_offset", "_id") if source.kind is Kind.TABLE else rows
+    return told.select("*", F.array(_place(source)).alias(ORIGIN))
 
 
 def row_text(definition: Definition) -> Column:

@@ -53,7 +53,7 @@ def hold(case: Case, driver: Driver, chance: random.Random) -> list[Held]:
         statement = parse_one(f"EXPLAIN ROW {table.name} WHERE {condition}")
         assert isinstance(statement, ExplainRow)
         told = driver.explain_row(statement.query)
-        assert same_row(json.dumps(told["tree"]["payload"]), json.dumps(_whole(table, row)))
+        assert _same(told["tree"]["payload"], _whole(table, row)), (told["tree"], row)
         notes = tuple(_notes(told["tree"]))
         assert bool(notes) is not told["exact"]
         held.append(Held(table.name, notes))
@@ -106,7 +106,11 @@ def _event(driver: Driver, node: Mapping[str, Any]) -> Event:
 
 
 def _has(rows: list[dict[str, Any]], row: dict[str, Any]) -> bool:
-    return any(same_row(json.dumps(found), json.dumps(row)) for found in rows)
+    return any(_same(found, row) for found in rows)
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return same_row(json.dumps(one, default=float), json.dumps(other, default=float))
 
 
 def _whole(table: Definition, row: Mapping[str, Any]) -> dict[str, Any]:
