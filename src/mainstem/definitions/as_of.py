@@ -128,6 +128,9 @@ def _time(
         place = tokens[start].start if start < len(tokens) else tokens[-1].end
         raise source.syntax("a time was expected, such as '2026-01-31 12:00:00'", place)
     text = source.text[tokens[start].start : tokens[end - 1].end]
+    if "${" in text:  # Spark would put something else there, in strings and comments, too
+        advice = "Write the time itself."
+        raise source.error("SQL_NOT_ALLOWED", tokens[start].start, what="${...}", advice=advice)
     return first, end, Moment(source.location(tokens[first].start), time=text)
 
 
