@@ -19,5 +19,6 @@ CASES = [case for case in load_cases(Path(__file__).parents[1] / "cases") if can
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_case(case: Case, driver: Driver, seed: int) -> None:
     print(f"MAINSTEM_SEED={seed}")
-    for held in hold(case, driver, random.Random(f"{seed} {case}")):
-        print(held)
+    held = hold(case, driver, random.Random(f"{seed} {case}"))
+    print(held)
+    assert held
