@@ -51,6 +51,7 @@ _MOST_TRIED = 200
 """Of more events it is not tried which of them can be left out."""
 _MOST_SEARCHED = 1_000
 """Among more records those that a query needs are not searched for."""
+_LATE = "there was no time to try which of the events decide the row"
 _MOST_LOOKED_BACK = 3
 """For so many rows it is tried what the log told when they were written."""
 
@@ -120,12 +121,15 @@ class Explainer:
         for source in self._sources(definition):
             places = {p for found in behind for p in found.places if p.source == source.name}
             if places:
-                made_of = self._inputs.events(source, places)
+                # rows of many rows of many events: there has to be an end
+                made_of = self._inputs.events(source, sorted(places)[:MOST_EVENTS])
                 children.update(self._nodes(source, list(made_of.values())))
         nodes = {}
         for event, found in zip(ordered, behind, strict=True):
             parts = [children[place] for place in sorted(found.places) if place in children]
-            nodes[event.place] = _node(definition, event, found.note, parts)
+            left_out = len(found.places) - len(parts)
+            note = found.note or (f"{left_out:,} more events are not named" if left_out else None)
+            nodes[event.place] = _node(definition, event, note, parts)
         return nodes
 
     def _sources(self, definition: Definition) -> list[Definition]:
@@ -247,6 +251,8 @@ class Explainer:
         """As few places as give the row: without any of them it is another one, or none."""
         query = definition.query
         assert query is not None
+        if time.monotonic() > self._deadline:
+            return Found(tuple(places or ()), _LATE)
         metadata = mentioned_metadata(query.columns_read)
         held = {}
         for source in self._sources(definition):
@@ -280,8 +286,7 @@ class Explainer:
             note = "asked again over these events alone, the query gives another row"
             return Found(tuple(places)[:MOST_EVENTS], note)
         kept, done = least(places, gives, lambda: time.monotonic() < self._deadline)
-        late = "there was no time to try which of the events decide the row"
-        return Found(tuple(kept), None if done else late)
+        return Found(tuple(kept), None if done else _LATE)
 
 
 def _metadata(source: Definition, metadata: Sequence[str]) -> Sequence[str]:
