@@ -15,12 +15,15 @@ from mainstem.config import load_project
 from mainstem.errors import MainstemError
 from mainstem.gateway.app import create_app
 from mainstem.gateway.connectors import ConnectPlace
+from mainstem.gateway.protocol import Http, WebSockets
 from mainstem.gateway.services import GatewaySetup, Services
 from mainstem.local.endpoints import Endpoints
 from mainstem.log.connection import Connection
 
 _LOG = logging.getLogger("mainstem.gateway")
 _GRACE_SECONDS = 5
+_MOST_FROM_CLIENT = 4096
+"""Bytes of a message over a WebSocket: clients have nothing to say there."""
 
 
 class _Server(uvicorn.Server):
@@ -81,8 +84,10 @@ def main() -> int:
             host=endpoints.gateway_host,
             port=endpoints.gateway_port,
             loop="uvloop",
-            http="httptools",
-            ws="none",
+            http=Http,
+            ws=WebSockets,
+            ws_max_size=_MOST_FROM_CLIENT,
+            ws_per_message_deflate=False,
             access_log=False,
             server_header=False,
             log_config=None,

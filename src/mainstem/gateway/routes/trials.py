@@ -19,7 +19,7 @@ from mainstem.gateway.events import EventStream, begun
 from mainstem.gateway.registry_requests import RegistrySchema
 from mainstem.gateway.routes.plan import File
 from mainstem.gateway.services import Services, services
-from mainstem.views.push import Event
+from mainstem.views.events import Event, Piece
 
 router = APIRouter(tags=["topics"])
 MOST_RECORDS = 10_000_000
@@ -93,7 +93,7 @@ def _each(
             yield {**about, **told}
 
 
-async def _events(answers: Generator[dict[str, Any], None, None]) -> AsyncGenerator[Event, None]:
+async def _events(answers: Generator[dict[str, Any], None, None]) -> AsyncGenerator[Piece, None]:
     """The engine's answers as events. One thread asks for all of them, and ends what it began."""
     told: asyncio.Queue[dict[str, Any] | MainstemError | None] = asyncio.Queue()
     loop, gone = asyncio.get_running_loop(), threading.Event()
@@ -118,11 +118,15 @@ async def _events(answers: Generator[dict[str, Any], None, None]) -> AsyncGenera
             if isinstance(answer, MainstemError):
                 if not sent_some:
                     raise answer
-                yield Event("error", json.dumps(answer.problem()), "")
+                yield _piece("error", answer.problem())
                 return
             name = "found" if "found" in answer else "progress"
-            yield Event(name, json.dumps(answer.get("found", answer)), "")
+            yield _piece(name, answer.get("found", answer))
             sent_some = True
         await asking
     finally:
         gone.set()
+
+
+def _piece(name: str, data: Any) -> Piece:
+    return Piece([Event(name, json.dumps(data), "")], None)
