@@ -125,8 +125,10 @@ async def _until_left(
     finally:
         for task in (writing, leaving):
             task.cancel()
-        await asyncio.gather(writing, leaving, return_exceptions=True)
-        await pieces.aclose()
+        try:
+            await asyncio.gather(writing, leaving, return_exceptions=True)
+        finally:
+            await pieces.aclose()
 
 
 async def _left(receive: Receive) -> None:
