@@ -11,6 +11,7 @@ behind what is kept: nothing they have to see is ever dropped.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections import deque
@@ -23,6 +24,7 @@ from mainstem.views.events import Places
 from mainstem.views.source import LogReader, ObjectLog, check_hole
 from mainstem.vocabulary import Record
 
+_LOG = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
 _BATCH = 1000
 _MOST_RECORDS = 20_000
@@ -194,6 +196,9 @@ class Feed:
                     place = end
         except MainstemError as error:
             self._tell(self._fail, error)
+        except Exception:  # noqa: BLE001 - whoever waits must hear of it, the log has it whole
+            _LOG.exception("a feed failed")
+            self._tell(self._fail, MainstemError("INTERNAL", problem="a subscription failed"))
         finally:
             if reader is not None:
                 reader.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -24,8 +25,10 @@ from mainstem.views.times import iso_utc
 from mainstem.views.tokens import Token
 from mainstem.vocabulary import Record
 
+_LOG = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
 _LOOK_SECONDS = 0.5
+_PATIENCE = 30.0
 _MOST_RECORDS = 2_000
 _MOST_BYTES = 1024 * 1024
 _LEAST_PIECES = 2
@@ -170,6 +173,7 @@ class Live:
         self._arrived = asyncio.Event()
         self._moved = asyncio.Event()
         self._spoke_at = time.monotonic()
+        self._failing_since: float | None = None
         feed.followers.add(self)
         self._task = asyncio.create_task(self._run())
 
@@ -246,7 +250,7 @@ class Live:
                     raise self.feed.error
                 began = time.monotonic()
                 if self.feed.last > self.taken:
-                    await self._advance()
+                    await self._patiently()
                 if time.monotonic() - self._spoke_at >= HEARTBEAT_SECONDS:
                     now = time.time()
                     event = self.voice.progress(self.place, now, self.unreadable)
@@ -256,8 +260,23 @@ class Live:
                     await asyncio.sleep(pause)
         except MainstemError as error:
             self.error = error
+        except Exception:  # noqa: BLE001 - its clients must hear of it, the log has it whole
+            _LOG.exception("a shared query failed", extra={"object": self.voice.name})
+            self.error = MainstemError("INTERNAL", problem="a subscription failed")
         finally:
             self._leave()
+
+    async def _patiently(self) -> None:
+        """Advance; while PostgreSQL is away or busy, wait, as long as clients can be asked to."""
+        try:
+            await self._advance()
+            self._failing_since = None
+        except MainstemError as error:
+            now = time.monotonic()
+            self._failing_since = self._failing_since or now
+            if error.code != "VIEW_STORE_UNREACHABLE" or now - self._failing_since > _PATIENCE:
+                raise
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _advance(self) -> None:
         """Evaluate what has come, and tell it."""

@@ -64,7 +64,7 @@ class ServedQuery:
 
     async def columns(self) -> tuple[Column, ...]:
         """See PushQuery."""
-        async with self._readers.single() as connection:
+        async with self._turns.evaluations, self._readers.single() as connection:
             columns = await self._evaluation.columns(connection)
         self._names = json_names([column.name for column in columns])
         return columns

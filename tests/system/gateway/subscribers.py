@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
+import psycopg
+from tests.system.gateway.gateway_process import Gateway
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
@@ -23,7 +26,9 @@ from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing, Producer
+from mainstem.testing.waiting import eventually
 
+TABLE = "gw_numbers"
 FORMS = ("sse", "ndjson", "websocket")
 _LOST = (httpx2.TransportError, OSError, WebSocketException)
 _PAUSE = 0.05
@@ -206,3 +211,70 @@ def ends_of(connection: Connection, topic: str) -> dict[int, int]:
         return admin.end_offsets(topic)
     finally:
         admin.close()
+
+
+def kill_and_check(gateway: Gateway, cuts: int, kills: int, seed: int) -> None:
+    """So many cuts of all clients together, with kills of the gateway among them.
+
+    While it is dead, every second time the served table is lost, so that it is built anew.
+    """
+    made = gateway.sql(f"CREATE TABLE {TABLE} (k STRING, n BIGINT, PRIMARY KEY (k))")
+    assert made["kind"] == "message", made
+    try:
+        eventually(lambda: gateway.rows(f"SELECT * FROM {TABLE}") == [])
+        _run(gateway, cuts, kills, seed)
+    finally:
+        if gateway.process is None or gateway.process.poll() is not None:
+            gateway.start()
+            gateway.ready()
+        gateway.sql(f"DROP TABLE IF EXISTS {TABLE}")
+
+
+def _run(gateway: Gateway, cuts: int, kills: int, seed: int) -> None:
+    url = gateway.endpoints.gateway_url
+    connection = Connection(gateway.endpoints.bootstrap_servers)
+    kinds = [(form, filtered) for form in FORMS for filtered in (False, True)]
+    clients = [
+        Subscriber(url, TABLE, form, filtered, seed + i) for i, (form, filtered) in enumerate(kinds)
+    ]
+    each, seconds = -(-cuts // len(clients)), 120.0 + cuts
+    stop = threading.Event()
+    threads = [threading.Thread(target=c.come_and_go, args=(each, stop)) for c in clients]
+
+    def have(goal: int) -> bool:
+        return any(c.error for c in clients) or all(c.cuts >= goal for c in clients)
+
+    with Writer(connection, TABLE, rate=300, seed=seed) as writer:
+        try:
+            for thread in threads:
+                thread.start()
+            for kill in range(1, kills + 1):
+                goal = each * kill // (kills + 1)
+                eventually(lambda goal=goal: have(goal), seconds, what=f"{goal} cuts")
+                gateway.stop(signal.SIGKILL)
+                if kill % 2 == 0:
+                    _lose_view(gateway)
+                gateway.start()
+                gateway.ready()
+            for thread in threads:
+                thread.join(seconds)
+        finally:
+            stop.set()
+    for client in clients:
+        assert client.error is None, (client.form, client.error)
+        assert client.cuts >= each
+    ends = ends_of(connection, TABLE)
+    for client in clients:
+        client.finish(ends, 120)
+    log = changes_in(connection, TABLE)
+    for client in clients:
+        client.check(log)
+    assert sum(len(c.changes) for c in clients) > writer.written / 2
+
+
+def _lose_view(gateway: Gateway) -> None:
+    """The served table is gone, and has to be built from its topic."""
+    url = gateway.endpoints.postgres_url.get_secret_value()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"DROP TABLE IF EXISTS public.{TABLE}")
+        connection.execute("DELETE FROM _mainstem.views WHERE name = %s", [TABLE])
