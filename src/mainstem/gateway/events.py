@@ -7,6 +7,7 @@ subscription and nothing else; one that takes nothing for a long time is let go.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import AsyncGenerator, Coroutine
@@ -70,7 +71,8 @@ async def over_websocket(socket: WebSocket, pieces: AsyncGenerator[Piece, None])
     not opened.
     """
     await socket.accept()
-    await _until_left(socket.scope, pieces, _messages(socket, pieces), _left(socket.receive))
+    writing = _unless_left(_messages(socket, pieces))
+    await _until_left(socket.scope, pieces, writing, _left(socket.receive))
 
 
 async def _messages(socket: WebSocket, pieces: AsyncGenerator[Piece, None]) -> None:
@@ -90,6 +92,11 @@ async def _messages(socket: WebSocket, pieces: AsyncGenerator[Piece, None]) -> N
     else:
         later = failed["status"] == 503
         await socket.close(_TRY_LATER if later else _REFUSED, failed["title"])
+
+
+async def _unless_left(writing: Coroutine[Any, Any, None]) -> None:
+    with contextlib.suppress(WebSocketDisconnect):
+        await writing
 
 
 async def begun(pieces: AsyncGenerator[Piece, None]) -> AsyncGenerator[Piece, None]:

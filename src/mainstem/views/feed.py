@@ -21,7 +21,7 @@ from typing import Protocol
 
 from mainstem.errors import MainstemError
 from mainstem.views.events import Places
-from mainstem.views.source import LogReader, ObjectLog, check_hole
+from mainstem.views.source import LogReader, ObjectLog, check_hole, reached
 from mainstem.vocabulary import Record
 
 _LOG = logging.getLogger(__name__)
@@ -103,6 +103,11 @@ class Feed:
     def failed(self) -> bool:
         """True when nothing more will come."""
         return self.error is not None or self._closing.is_set()
+
+    def holds(self, place: Places) -> bool:
+        """True for a place from which on it has everything."""
+        whole = place.keys() == self._end.keys()
+        return whole and reached(self._end, place) and reached(place, self.start)
 
     def after(self, number: int) -> Iterator[Stretch]:
         """The stretches behind that number, oldest first."""

@@ -155,7 +155,7 @@ class Push:
     async def live(self, wanted: Subscription, place: Places) -> Live:
         """See Shared."""
         entry, selection = wanted.entry, wanted.selection
-        of_object = (entry.name, entry.served_generation, entry.definition.columns)
+        of_object = _object(entry)
         feed = await self._feed(of_object, entry, place)
         of_query = (of_object, selection.projection, selection.where)
         live = self._lives.get(of_query)
@@ -171,6 +171,13 @@ class Push:
             self._lives[of_query] = live
         live.members += 1
         return live
+
+    def feed_of(self, wanted: Subscription) -> Feed | None:
+        """See Shared."""
+        opening = self._feeds.get(_object(wanted.entry))
+        if opening is None or not opening.done() or _failed(opening):
+            return None
+        return opening.result()
 
     def leave(self, live: Live) -> None:
         """See Shared."""
@@ -246,6 +253,11 @@ class Push:
         if self._feeds and not self._sweeping:
             self._sweeping = True
             asyncio.get_running_loop().call_later(_LINGER_SECONDS, self._sweep)
+
+
+def _object(entry: Entry) -> Hashable:
+    """What a feed is for: one that was rebuilt, or has grown, is another."""
+    return (entry.name, entry.served_generation, entry.definition.columns)
 
 
 def _failed(opening: asyncio.Task[Feed]) -> bool:

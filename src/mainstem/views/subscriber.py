@@ -28,7 +28,7 @@ from mainstem.definitions.model import Kind
 from mainstem.errors import MainstemError
 from mainstem.views.changes import Evaluated, Selection
 from mainstem.views.events import Event, Piece, Places, cut, latest
-from mainstem.views.feed import between
+from mainstem.views.feed import Feed, between
 from mainstem.views.live import HEARTBEAT_SECONDS, KeyBudget, Known, Live, Voice
 from mainstem.views.past import read_round
 from mainstem.views.served import PushQuery
@@ -78,6 +78,10 @@ class Shared(Protocol):
 
     def live(self, wanted: Subscription, place: Places) -> Awaitable[Live]:
         """The shared query of a subscription that is at this place, which it is a member of."""
+        ...
+
+    def feed_of(self, wanted: Subscription) -> Feed | None:
+        """The feed of the object, if there is one already."""
         ...
 
     def leave(self, live: Live) -> None:
@@ -182,6 +186,10 @@ class Run:
             self._place = await self._shared.ask(self._log.ends)
 
     async def _resume(self, offsets: Places) -> None:
+        feed = self._shared.feed_of(self._wanted)
+        if feed is not None and feed.holds(offsets):
+            self._place = offsets  # a moment ago, and what lies behind it is in memory
+            return
         log = self._log
         begins, ends, kept = await self._shared.ask(
             lambda: (log.begins(), log.ends(), log.deletions_kept())
@@ -264,8 +272,8 @@ class Run:
         self._unreadable += evaluated.skipped
         pieces = list(cut(self._voice.told(evaluated, self._here, self._at, self._known)))
         self._place = end
-        if self._samples and len(pieces) > 1:
-            pieces = [latest(pieces, _SAMPLE)]
+        if self._samples and not self._is_stream and len(pieces) > 1:
+            return [self._sampled(pieces, sum(piece.changes for piece in pieces))]
         return pieces
 
     async def _align(self, there: Places) -> None:
@@ -307,9 +315,14 @@ class Run:
 
     def _sample(self, waiting: Sequence[Piece]) -> Piece:
         """The latest of what waits, and how many changes were left out for it."""
-        piece, before = latest(waiting, _SAMPLE), self._counted
+        before = self._counted
         self._now_at(waiting[-1])
-        left_out = self._counted - before - piece.changes
+        return self._sampled(waiting, self._counted - before)
+
+    def _sampled(self, waiting: Sequence[Piece], changes: int) -> Piece:
+        """The latest of so many changes; the client's place is behind all of them."""
+        piece = latest(waiting, _SAMPLE)
+        left_out = changes - piece.changes
         if not left_out:
             return piece if piece.changes else waiting[-1]
         told = Event("sampled", json.dumps({"left_out": left_out}), self._token())

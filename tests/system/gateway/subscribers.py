@@ -87,6 +87,7 @@ class Subscriber:
         where = f" WHERE n % {PAST_ANY} = 0" if filtered else ""
         self._sql = f"SELECT k, n FROM {table}{where} EMIT CHANGES"
         self._url = url
+        self._http = httpx2.Client(trust_env=False, timeout=30)
         self._chance = random.Random(seed)
         self.cuts = 0
         self.after = ""
@@ -136,10 +137,8 @@ class Subscriber:
                 yield from map(json.loads, socket)
             return
         headers = {"Accept": "application/x-ndjson"} if self.form == "ndjson" else {}
-        with (
-            httpx2.Client(trust_env=False, timeout=30) as http,
-            http.stream("GET", f"{self._url}/v1/subscribe?{query}", headers=headers) as response,
-        ):
+        path = f"{self._url}/v1/subscribe?{query}"
+        with self._http.stream("GET", path, headers=headers) as response:
             if response.status_code != 200:
                 yield {"event": "error", "id": "", "data": json.loads(response.read())}
             elif self.form == "ndjson":
