@@ -28,7 +28,6 @@ from mainstem.vocabulary import Record
 _LOG = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
 _LOOK_SECONDS = 0.5
-_PATIENCE = 30.0
 _MOST_RECORDS = 2_000
 _MOST_BYTES = 1024 * 1024
 _LEAST_PIECES = 2
@@ -173,7 +172,6 @@ class Live:
         self._arrived = asyncio.Event()
         self._moved = asyncio.Event()
         self._spoke_at = time.monotonic()
-        self._failing_since: float | None = None
         feed.followers.add(self)
         self._task = asyncio.create_task(self._run())
 
@@ -250,7 +248,7 @@ class Live:
                     raise self.feed.error
                 began = time.monotonic()
                 if self.feed.last > self.taken:
-                    await self._patiently()
+                    await self._advance()
                 if time.monotonic() - self._spoke_at >= HEARTBEAT_SECONDS:
                     now = time.time()
                     event = self.voice.progress(self.place, now, self.unreadable)
@@ -265,18 +263,6 @@ class Live:
             self.error = MainstemError("INTERNAL", problem="a subscription failed")
         finally:
             self._leave()
-
-    async def _patiently(self) -> None:
-        """Advance; while PostgreSQL is away or busy, wait, as long as clients can be asked to."""
-        try:
-            await self._advance()
-            self._failing_since = None
-        except MainstemError as error:
-            now = time.monotonic()
-            self._failing_since = self._failing_since or now
-            if error.code != "VIEW_STORE_UNREACHABLE" or now - self._failing_since > _PATIENCE:
-                raise
-            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _advance(self) -> None:
         """Evaluate what has come, and tell it."""

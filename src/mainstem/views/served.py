@@ -22,6 +22,8 @@ from mainstem.vocabulary import Column, Record
 
 _PAGE = 500
 _SNAPSHOT_SECONDS = 300.0
+_PATIENCE_SECONDS = 30.0
+_TRY_AGAIN_SECONDS = 0.5
 _SNAPSHOTS = 4
 _EVALUATIONS = 3
 
@@ -70,9 +72,16 @@ class ServedQuery:
         return columns
 
     async def changes(self, records: Sequence[Record]) -> Evaluated:
-        """See PushQuery."""
-        async with self._turns.evaluations:
-            return await self._evaluation.changes(self._readers, self._names, records)
+        """See PushQuery. While PostgreSQL is away or busy it waits, as long as clients can."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                async with self._turns.evaluations:
+                    return await self._evaluation.changes(self._readers, self._names, records)
+            except MainstemError as error:
+                if error.code != "VIEW_STORE_UNREACHABLE" or time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(_TRY_AGAIN_SECONDS)
 
     async def snapshot(self) -> AsyncGenerator[SnapshotPage, None]:
         """See PushQuery."""

@@ -33,6 +33,8 @@ class MemoryLog:
         self.reading = 0
         self.decoded = 0
         self.kept: float | None = None
+        self.away = 0
+        """How often PostgreSQL will not answer."""
         for topic in topics:
             self.make(topic)
 
@@ -130,6 +132,9 @@ class MemoryQuery:
         return COLUMNS
 
     async def changes(self, records: Sequence[Record]) -> Evaluated:
+        if self._log.away:
+            self._log.away -= 1
+            raise MainstemError("VIEW_STORE_UNREACHABLE")
         self._evaluated.append(len(records))
         await asyncio.sleep(0.002)  # as a database: meanwhile the log goes on
         made = [(r, c) for r in records if (c := self._change(r)) is not None]

@@ -424,6 +424,24 @@ def test_tokens_that_cannot_be_used(case: str) -> None:
     run(work)
 
 
+def test_what_fails_is_told_and_can_be_resumed() -> None:
+    async def work() -> None:
+        async with world() as at:
+
+            def write(events: list[Event]) -> bool:
+                if len(events) == 2:
+                    at.log.away = 1
+                    at.log.append("t", "k", {"k": "k", "n": 1})
+                return changes(1)(events)
+
+            events = await take(at.subscribe(), write)
+            assert json.loads(events[-1].data)["title"] == "VIEW_STORE_UNREACHABLE"
+            again = await take(at.subscribe(after=events[-1].id), changes(1))
+            assert numbers(again) == [1]
+
+    run(work)
+
+
 def test_too_many() -> None:
     async def work() -> None:
         async with world() as at:
