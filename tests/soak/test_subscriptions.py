@@ -6,7 +6,7 @@ import os
 
 import pytest
 from tests.system.gateway.conftest import gateway, process
-from tests.system.gateway.gateway_process import Gateway
+from tests.system.gateway.processes import Gateway
 from tests.system.gateway.subscribers import kill_and_check
 
 __all__ = ["gateway", "process"]  # fixtures

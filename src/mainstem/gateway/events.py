@@ -99,6 +99,15 @@ async def _unless_left(writing: Coroutine[Any, Any, None]) -> None:
         await writing
 
 
+async def singly(events: AsyncGenerator[Event, None]) -> AsyncGenerator[Piece, None]:
+    """Each event as a piece of its own."""
+    try:
+        async for event in events:
+            yield Piece((event,), None)
+    finally:
+        await events.aclose()
+
+
 async def begun(pieces: AsyncGenerator[Piece, None]) -> AsyncGenerator[Piece, None]:
     """The same pieces, with the first one already there; raises what that raises."""
     first = await anext(pieces)

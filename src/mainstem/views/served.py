@@ -24,6 +24,7 @@ _PAGE = 500
 _SNAPSHOT_SECONDS = 300.0
 _PATIENCE_SECONDS = 30.0
 _TRY_AGAIN_SECONDS = 0.5
+_AWAY = 503
 _SNAPSHOTS = 4
 _EVALUATIONS = 3
 
@@ -79,7 +80,7 @@ class ServedQuery:
                 async with self._turns.evaluations:
                     return await self._evaluation.changes(self._readers, self._names, records)
             except MainstemError as error:
-                if error.code != "VIEW_STORE_UNREACHABLE" or time.monotonic() > deadline:
+                if error.status != _AWAY or time.monotonic() > deadline:
                     raise
             await asyncio.sleep(_TRY_AGAIN_SECONDS)
 

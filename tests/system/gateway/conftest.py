@@ -1,4 +1,4 @@
-"""One gateway for this folder, on the shared servers."""
+"""Gateways that the tests of this folder share."""
 
 from __future__ import annotations
 
@@ -6,30 +6,42 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from tests.system.gateway.gateway_process import Gateway
+from tests.system.gateway.processes import Gateway, made
 
 from mainstem.local.stack import Stack
-from mainstem.testing.ports import free_port
 
 
 @pytest.fixture(scope="package")
 def process(servers: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    folder = tmp_path_factory.mktemp("gateway")
-    (folder / "mainstem.toml").write_text('name = "tests"\n')
-    endpoints = servers.endpoints.model_copy(
-        update={"gateway_host": "127.0.0.1", "gateway_port": free_port()}
-    )
-    made = Gateway(folder, endpoints)
-    yield made
-    if made.process is not None and made.process.poll() is None:
-        made.stop(signal.SIGKILL)
-    made.http.close()
+    yield from _living(made(servers, tmp_path_factory.mktemp("gateway")))
+
+
+@pytest.fixture(scope="package")
+def other_process(servers: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    yield from _living(made(servers, tmp_path_factory.mktemp("other-gateway")))
 
 
 @pytest.fixture
 def gateway(process: Gateway) -> Gateway:
     """Shared by all tests; one that another test has ended starts again."""
-    if process.process is None or process.process.poll() is not None:
-        process.start()
-    process.ready()
-    return process
+    return _ready(process)
+
+
+@pytest.fixture
+def other(other_process: Gateway) -> Gateway:
+    """A second one over the same log."""
+    return _ready(other_process)
+
+
+def _living(gateway: Gateway) -> Iterator[Gateway]:
+    yield gateway
+    if gateway.process is not None and gateway.process.poll() is None:
+        gateway.stop(signal.SIGKILL)
+    gateway.http.close()
+
+
+def _ready(gateway: Gateway) -> Gateway:
+    if gateway.process is None or gateway.process.poll() is not None:
+        gateway.start()
+    gateway.ready()
+    return gateway

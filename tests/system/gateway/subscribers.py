@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx2
 import psycopg
-from tests.system.gateway.gateway_process import Gateway
+from tests.system.gateway.processes import Gateway
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 

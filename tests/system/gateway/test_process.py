@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.system.gateway.gateway_process import Gateway
+from tests.system.gateway.processes import Gateway
 
 from mainstem.local.stack import Stack
 from mainstem.log.connection import Connection

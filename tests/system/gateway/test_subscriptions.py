@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.system.gateway.gateway_process import Gateway
+from tests.system.gateway.processes import Gateway
 from tests.system.gateway.subscribers import kill_and_check
 
 pytestmark = pytest.mark.kafka

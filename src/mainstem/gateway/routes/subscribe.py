@@ -101,7 +101,7 @@ def subscription(
     snapshot: bool,
     limit: int | None,
     after: str | None,
-    on_slow: OnSlow,
+    on_slow: OnSlow = OnSlow.BLOCK,
 ) -> Subscription:
     """What a client asked for, checked."""
     catalog = at.catalog()

@@ -15,11 +15,11 @@ from starlette.responses import StreamingResponse
 from mainstem.definitions.model import Definition, Kind
 from mainstem.definitions.project import load_definitions
 from mainstem.errors import MainstemError
-from mainstem.gateway.events import EventStream, begun
+from mainstem.gateway.events import EventStream, begun, singly
 from mainstem.gateway.registry_requests import RegistrySchema
 from mainstem.gateway.routes.plan import File
 from mainstem.gateway.services import Services, services
-from mainstem.views.events import Event, Piece
+from mainstem.views.events import Event
 
 router = APIRouter(tags=["topics"])
 MOST_RECORDS = 10_000_000
@@ -47,7 +47,7 @@ async def trial(
     schema = request.wanted().schema
     answers = at.engine.try_schema(topic, schema, request.last)
     # what is wrong from the beginning is an answer of its own, not an event
-    return EventStream(await begun(_events(answers)))
+    return EventStream(await begun(singly(_events(answers))))
 
 
 class DefinitionTrialRequest(BaseModel):
@@ -80,7 +80,7 @@ async def definition_trial(
     if not declared:
         problem = f"{request.file.path} declares no stream or table with a topic of its own"
         raise MainstemError("BAD_REQUEST", problem=problem)
-    return EventStream(await begun(_events(_each(at, declared, request.last))))
+    return EventStream(await begun(singly(_events(_each(at, declared, request.last)))))
 
 
 def _each(
@@ -93,7 +93,7 @@ def _each(
             yield {**about, **told}
 
 
-async def _events(answers: Generator[dict[str, Any], None, None]) -> AsyncGenerator[Piece, None]:
+async def _events(answers: Generator[dict[str, Any], None, None]) -> AsyncGenerator[Event, None]:
     """The engine's answers as events. One thread asks for all of them, and ends what it began."""
     told: asyncio.Queue[dict[str, Any] | MainstemError | None] = asyncio.Queue()
     loop, gone = asyncio.get_running_loop(), threading.Event()
@@ -118,15 +118,11 @@ async def _events(answers: Generator[dict[str, Any], None, None]) -> AsyncGenera
             if isinstance(answer, MainstemError):
                 if not sent_some:
                     raise answer
-                yield _piece("error", answer.problem())
+                yield Event("error", json.dumps(answer.problem()), "")
                 return
             name = "found" if "found" in answer else "progress"
-            yield _piece(name, answer.get("found", answer))
+            yield Event(name, json.dumps(answer.get("found", answer)), "")
             sent_some = True
         await asking
     finally:
         gone.set()
-
-
-def _piece(name: str, data: Any) -> Piece:
-    return Piece([Event(name, json.dumps(data), "")], None)

@@ -1,4 +1,4 @@
-"""One gateway process and a client for it."""
+"""Gateways as processes of their own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 import httpx2
 
 from mainstem.local.endpoints import Endpoints
+from mainstem.local.stack import Stack
+from mainstem.testing.ports import free_port
 from mainstem.testing.waiting import eventually
 
 
@@ -59,3 +61,10 @@ class Gateway:
 
     def log(self) -> str:
         return (self.folder / "gateway.log").read_text()
+
+
+def made(servers: Stack, folder: Path) -> Gateway:
+    """A gateway, not started, of the servers that all tests share."""
+    (folder / "mainstem.toml").write_text('name = "tests"\n')
+    update = {"gateway_host": "127.0.0.1", "gateway_port": free_port()}
+    return Gateway(folder, servers.endpoints.model_copy(update=update))
