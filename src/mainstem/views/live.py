@@ -192,17 +192,13 @@ class Live:
             return None
         return list(self._pieces)[number - first :]
 
-    async def more(self, number: int, seconds: float) -> bool:
-        """True when there is something behind that number, before the time is over.
+    async def more(self, number: int) -> bool:
+        """True when there is something behind that number; False when it has ended before.
 
-        Raises what has ended the query.
+        Raises what has ended it. It speaks every few seconds, so nobody waits for long.
         """
         if self.number <= number and not self.ended:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._arrived.wait()
-            except TimeoutError:
-                pass
+            await self._arrived.wait()
         if self.error is not None and self.number <= number:
             raise self.error
         return self.number > number

@@ -296,10 +296,8 @@ class Run:
         """The pieces of the shared query, until the client is too far behind them."""
         number = self._number
         while not self._shared.stopping:
-            if not await live.more(number, _WAIT_SECONDS):
-                if live.ended:
-                    return
-                continue
+            if not await live.more(number):
+                return
             waiting = live.after(number)
             if waiting is None and self._samples and self._is_stream:
                 waiting = live.kept()
