@@ -295,5 +295,6 @@ def _check_push(query: Query) -> None:
             location=query.location,
             what="more than SELECT ... FROM one name WHERE ...",
             where="EMIT CHANGES",
-            advice="Make a TABLE of the rest of the query and subscribe to that.",
+            advice="Make a table of the query, CREATE TABLE name AS SELECT ..., and subscribe to "
+            "that: SELECT * FROM name EMIT CHANGES.",
         )

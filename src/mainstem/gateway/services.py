@@ -56,7 +56,7 @@ from mainstem.schemas.registry import Registry, topic_log
 from mainstem.schemas.source import SchemaSource
 from mainstem.views.materialise import Materialiser
 from mainstem.views.pull import Pull
-from mainstem.views.push import Push
+from mainstem.views.push import LogAndViews, Push
 from mainstem.views.readers import Readers
 
 _LOG = logging.getLogger(__name__)
@@ -135,11 +135,8 @@ class Services:
         self.readers = Readers(setup.postgres_reader_url, query.timeout_seconds)
         self.pull = Pull(self.readers, query.max_rows, self.materialiser.ends_of)
         self.push = Push(
-            setup.connection,
-            self.admin,
-            self.readers,
+            LogAndViews(setup.connection, self.admin, self.readers, self.codec),
             lambda name: self.catalog().get(name),
-            self.codec,
         )
         secrets = Secrets(setup.project, os.environ)
         keeper = None
