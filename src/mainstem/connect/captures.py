@@ -5,9 +5,11 @@ from __future__ import annotations
 from mainstem.connect.capture import Capture
 from mainstem.connect.listening.captures import GeneratorCapture, SyslogCapture, WebhookCapture
 from mainstem.connect.mysql import MySqlCapture
+from mainstem.connect.plugin_config import PluginCapture
 from mainstem.connect.postgres import PostgresCapture
 
 _CAPTURES: dict[str, Capture] = {
+    "connect": PluginCapture(),
     "generator": GeneratorCapture(),
     "mariadb-cdc": MySqlCapture(mariadb=True),
     "mysql-cdc": MySqlCapture(mariadb=False),

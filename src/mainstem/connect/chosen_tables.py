@@ -60,6 +60,7 @@ def captured_column(table: str, name: str, type_: str | None, problem: str) -> C
     if name.lower() in RESERVED_COLUMNS or name.lower().startswith(HIDDEN_PREFIX):
         type_, problem = None, "has a name that Mainstem uses itself"
     if type_ is None:
-        params = {"table": table, "column": name, "problem": problem}
-        raise MainstemError("SOURCE_COLUMN", **params, option=_TABLES)
+        raise MainstemError(
+            "SOURCE_COLUMN", table=table, column=name, problem=problem, option=_TABLES
+        )
     return Column(name, type_)

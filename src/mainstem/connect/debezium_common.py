@@ -43,6 +43,14 @@ def common_config(name: str, options: Mapping[str, Any], tables: Sequence[str]) 
     return config
 
 
+def own_topics(config: Mapping[str, str]) -> dict[str, bool]:
+    """Topics that a connector writes to beside those of its tables; True: they stay for ever."""
+    prefix, name = config.get("topic.heartbeat.prefix"), config.get("topic.prefix")
+    found = {f"{prefix}.{name}": False} if prefix and name else {}
+    kept = (HISTORY_TOPIC, SIGNALS_TOPIC, NOTICES_TOPIC)
+    return found | {config[key]: True for key in kept if key in config}
+
+
 def snapshot_config(name: str, put_away: PutAway, around: Around) -> dict[str, str]:
     """How it is asked for a snapshot beside the changes, which comes in pieces.
 

@@ -16,6 +16,7 @@ from tests.unit.connect.fake_connect import URL, FakeConnect
 from mainstem.connect.care import Care, Surroundings
 from mainstem.connect.carrier import Around, Carrier, Offsets, PutAway, Wanted
 from mainstem.connect.client import ConnectClient
+from mainstem.connect.debezium_common import own_topics
 from mainstem.connect.keeper import Keeper
 from mainstem.connect.kept_secrets import KeptSecrets
 from mainstem.connect.local_worker import LocalWorker, Worker, WorkerElsewhere, wanted_plugins
@@ -115,12 +116,12 @@ class Bench:
 
     def begin(self, worker: Worker | None = None) -> None:
         """A new gateway: it knows nothing of the one before."""
-        carrier = Carrier("debezium-x", config, self.system.state, self.system.remove)
+        carrier = Carrier("debezium-x", config, self.system.state, self.system.remove, own_topics)
         at = Surroundings(
             ConnectClient(URL, mask=self.mask, transport=self.cluster.transport),
             KeptSecrets(self.folder / "secrets"),
             lambda connector: carrier,
-            lambda connector, written: {"password": self.password},
+            lambda wanted: {"password": self.password},
             self.mask,
             self.topics,
             clock=lambda: self.now,

@@ -1,0 +1,92 @@
+"""Plugins of Kafka Connect by their class, in the real worker: Kafka's own connectors for files."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mainstem.connect.planned import PlannedConnectors
+from mainstem.connect.plugin_config import PluginCapture, between_topic
+from mainstem.connect.plugins import FOLDER, AllowedPlugins
+from mainstem.connect.secrets import Secrets
+from mainstem.gateway.connectors import wanted_sources
+from mainstem.local.jars import provide
+from mainstem.local.jars_lock import parse_lock
+from mainstem.testing.capturing import LONG, Capturing
+from mainstem.testing.driver import Driver
+from mainstem.testing.waiting import eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+LOCK = Path(__file__).with_name("plugins.lock")
+SOURCE = """CREATE SOURCE lines WITH (
+  connector = 'connect', class = 'org.apache.kafka.connect.file.FileStreamSourceConnector',
+  "option.file" = '${{env:LINES}}', {more}stream = 'said');
+"""
+SINK = """CREATE SINK heard FROM said WITH (
+  connector = 'connect', class = 'org.apache.kafka.connect.file.FileStreamSinkConnector',
+  "option.file" = '{file}') TRANSFORM (rename(value, line));
+"""
+
+
+@pytest.fixture
+def plugins(capturing: Capturing, driver: Driver) -> Path:
+    """The folder of the project with the plugin, which definitions may name."""
+    folder = capturing.stack.project.folder / FOLDER
+    [jar] = provide(parse_lock(LOCK.read_text())["file"], "file connectors")
+    (folder / "file").mkdir(parents=True, exist_ok=True)
+    shutil.copy(jar, folder / "file")
+    secrets = Secrets(driver.folder, capturing.environment)
+    capture = PluginCapture(AllowedPlugins(folder))
+    driver.connectors = PlannedConnectors(secrets, lambda _: capture, lambda *_: None)
+    return folder
+
+
+def test_from_one_plugin_to_another(
+    capturing: Capturing, driver: Driver, plugins: Path, tmp_path: Path
+) -> None:
+    said, heard = tmp_path / "said.txt", tmp_path / "heard.txt"
+    said.write_text("tea\nmilk\n")
+    capturing.environment["LINES"] = str(said)
+
+    # what Connect says of a configuration is told at the definition
+    driver.apply(SOURCE.format(more=""))
+    capturing.wanted.update(wanted_sources(driver.catalog))
+    eventually(lambda: capturing.shown("lines")["state"] == "failed", LONG, what="a refusal")
+    problem = capturing.shown("lines")["error"]
+    assert problem["title"] == "CONNECTOR_INVALID"
+    assert 'Missing required configuration "topic"' in problem["detail"]
+    assert problem["location"]["line"] == 1
+
+    driver.apply(SOURCE.format(more="\"option.topic\" = 'any', ") + SINK.format(file=heard))
+    capturing.wanted.update(wanted_sources(driver.catalog))
+    topic = driver.entry("said").definition.topic
+    eventually(lambda: capturing.values(topic) == [b"tea", b"milk"], LONG, what="the lines")
+    config = capturing.client.connectors()["mainstem.shop.lines"].config
+    assert config["file"].startswith("${file:")
+
+    driver.run()
+    wanted = ["{line=tea}", "{line=milk}"]
+    eventually(lambda: heard.exists() and heard.read_text().splitlines() == wanted, LONG)
+    with said.open("a") as file:
+        file.write("bread\n")
+    eventually(lambda: len(capturing.values(topic)) == 3, LONG, what="another line")
+    driver.run()
+    eventually(lambda: heard.read_text().splitlines() == [*wanted, "{line=bread}"], LONG)
+
+    # paused, it commits what it has taken, which is then not needed any more
+    between = between_topic(driver.entry("heard").flow_id)
+    for paused in (True, False):
+        heard_by = wanted_sources(driver.catalog)["heard"]
+        capturing.wanted["heard"] = replace(heard_by, paused=paused)
+        state = "paused" if paused else "running"
+        eventually(lambda: capturing.shown("heard")["state"] == state, LONG, what=state)
+    eventually(lambda: capturing.admin.begin_offsets(between)[0] > 0, LONG, what="room")
+    assert heard.read_text().splitlines() == [*wanted, "{line=bread}"]
+
+    capturing.wanted.clear()
+    eventually(lambda: capturing.stack.pid("connect") is None, LONG, what="the worker is gone")
+    assert capturing.admin.topic(between) is None
