@@ -83,13 +83,13 @@ class Capturing:
         """What is said of a connector."""
         return connector_shown(name, self.keeper.care(name))
 
-    def await_state(self, state: str) -> dict[str, Any]:
+    def await_state(self, state: str, name: str = "shop") -> dict[str, Any]:
         """Waits until it is in that state."""
         last: dict[str, Any] = {}
 
         def there() -> bool:
             try:
-                last.update(self.shown())
+                last.update(self.shown(name))
             except MainstemError:
                 return False
             return bool(last["state"] == state)

@@ -55,8 +55,7 @@ def test_from_one_plugin_to_another(
     # what Connect says of a configuration is told at the definition
     driver.apply(SOURCE.format(more=""))
     capturing.wanted.update(wanted_sources(driver.catalog))
-    eventually(lambda: capturing.shown("lines")["state"] == "failed", LONG, what="a refusal")
-    problem = capturing.shown("lines")["error"]
+    problem = capturing.await_state("failed", "lines")["error"]
     assert problem["title"] == "CONNECTOR_INVALID"
     assert 'Missing required configuration "topic"' in problem["detail"]
     assert problem["location"]["line"] == 1
@@ -82,8 +81,7 @@ def test_from_one_plugin_to_another(
     for paused in (True, False):
         heard_by = wanted_sources(driver.catalog)["heard"]
         capturing.wanted["heard"] = replace(heard_by, paused=paused)
-        state = "paused" if paused else "running"
-        eventually(lambda: capturing.shown("heard")["state"] == state, LONG, what=state)
+        capturing.await_state("paused" if paused else "running", "heard")
     eventually(lambda: capturing.admin.begin_offsets(between)[0] > 0, LONG, what="room")
     assert heard.read_text().splitlines() == [*wanted, "{line=bread}"]
 
