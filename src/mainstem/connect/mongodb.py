@@ -33,6 +33,10 @@ class _Place:
     servers: tuple[tuple[str, int], ...]
     """None of an address that names a cluster."""
     database: str
+    url: str
+    """Without who logs in."""
+    user: str
+    password: str
 
 
 class MongoDbCapture:
@@ -60,11 +64,10 @@ def mongodb_config(
     around: Around,
 ) -> dict[str, str]:
     """The configuration of the connector of a `mongodb-cdc` source: a `Configure`."""
-    databases = {table.partition(".")[0] for table in tables}
+    at, databases = _place(options), {table.partition(".")[0] for table in tables}
     config = {
         "connector.class": "io.debezium.connector.mongodb.MongoDbConnector",
-        # with who logs in, if the URL says it
-        "mongodb.connection.string": put_away("mongodb.connection.string", options["url"]),
+        "mongodb.connection.string": at.url,
         "collection.include.list": ",".join(map(re.escape, sorted(tables))),
         # an update tells the document as it is when it is looked up
         "capture.mode": "change_streams_update_full",
@@ -75,31 +78,30 @@ def mongodb_config(
     }
     if len(databases) == 1:  # for the whole deployment the user would need more rights
         config |= {"capture.scope": "database", "capture.target": databases.pop()}
-    if options["user"]:
-        config["mongodb.user"] = options["user"]
-        config["mongodb.authsource"] = options["auth_source"]
-    if options["password"]:
-        config["mongodb.password"] = put_away("mongodb.password", options["password"])
+    if user := options["user"] or at.user:
+        config |= {"mongodb.user": user, "mongodb.authsource": options["auth_source"]}
+    if password := options["password"] or at.password:
+        config["mongodb.password"] = put_away("mongodb.password", password)
     return config
 
 
 def _place(options: Mapping[str, Any]) -> _Place:
     url = urlsplit(options["url"])
     database = unquote(url.path.removeprefix("/"))
-    hosts = url.netloc.rpartition("@")[2]
+    login, _, hosts = url.netloc.rpartition("@")
+    user, _, password = map(unquote, login.partition(":"))
     if url.scheme not in ("mongodb", "mongodb+srv") or not hosts or not database:
         raise bad_url("mongodb", _PORT, "MongoDB")
-    if url.scheme == "mongodb+srv":
-        return _Place((), database)
     servers = []
-    for server in hosts.split(","):
+    for server in hosts.split(",") if url.scheme == "mongodb" else ():
         host, colon, port = server.rpartition(":")
         if not colon:
             host, port = server, str(_PORT)
         if not host or not (port.isascii() and port.isdigit()):
             raise bad_url("mongodb", _PORT, "MongoDB")
         servers.append((host.strip("[]"), int(port)))
-    return _Place(tuple(servers), database)
+    bare = url._replace(netloc=hosts).geturl()
+    return _Place(tuple(servers), database, bare, user, password)
 
 
 def _fits(type_: str) -> bool:

@@ -69,6 +69,8 @@ def sqlserver_config(
         "database.names": at.database,
         "database.user": at.user,
         **_TLS[options["tls"]],
+        # who does not answer is told before Debezium gives the check up
+        "driver.loginTimeout": "10",
         "snapshot.mode": "initial" if options["snapshot"] == "initial" else "no_data",
         "include.schema.changes": "false",
         # of a MONEY nobody can tell the digits: it is a text

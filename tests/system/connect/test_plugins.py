@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mainstem.connect.carrier import Wanted
 from mainstem.connect.planned import PlannedConnectors
 from mainstem.connect.plugin_config import PluginCapture, between_topic
 from mainstem.connect.plugins import FOLDER, AllowedPlugins
@@ -18,6 +19,7 @@ from mainstem.local.jars_lock import parse_lock
 from mainstem.testing.capturing import LONG, Capturing
 from mainstem.testing.driver import Driver
 from mainstem.testing.waiting import eventually
+from mainstem.vocabulary import SourceLocation
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -88,3 +90,31 @@ def test_from_one_plugin_to_another(
     capturing.wanted.clear()
     eventually(lambda: capturing.stack.pid("connect") is None, LONG, what="the worker is gone")
     assert capturing.admin.topic(between) is None
+
+
+def test_databases_that_do_not_answer(capturing: Capturing) -> None:
+    """Debezium takes all of the configuration but the address, and that is told at the line."""
+    place = SourceLocation("shop.sql", 7, 1)
+    given = {
+        "mongodb-cdc": ("mongodb://127.0.0.1:1/shop", "orders (_id STRING)", "shop.orders"),
+        "sqlserver-cdc": ("sqlserver://me@127.0.0.1:1/shop", "orders (id INT PRIMARY KEY)",
+                          "shop.dbo.orders"),
+    }  # fmt: skip
+    for name, (url, tables, table) in given.items():
+        options = {"url": url, "tables": tables, "password": "${env:PASSWORD}", "user": "me"}
+        capturing.wanted[name] = Wanted(
+            name, 1, name, options, (table,), (f"{name}.{table}",), location=place
+        )
+    capturing.environment["PASSWORD"] = "hunter2"
+    for name, said in (
+        ("mongodb-cdc", "mongodb.connection.string: Unable to connect"),
+        ("sqlserver-cdc", "database.hostname: Unable to connect"),
+    ):
+        problem = capturing.await_state("failed", name)["error"]
+        assert problem["title"] == "CONNECTOR_INVALID"
+        assert problem["detail"].count("; ") == 0
+        assert said in problem["detail"]
+        assert problem["location"]["line"] == 7
+        assert "hunter2" not in str(problem)
+    capturing.wanted.clear()
+    eventually(lambda: capturing.stack.pid("connect") is None, LONG, what="the worker is gone")

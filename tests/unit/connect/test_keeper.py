@@ -20,6 +20,7 @@ from mainstem.connect.debezium_common import own_topics
 from mainstem.connect.keeper import Keeper
 from mainstem.connect.kept_secrets import KeptSecrets
 from mainstem.connect.local_worker import LocalWorker, Worker, WorkerElsewhere, wanted_plugins
+from mainstem.connect.spec import Role
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import SourceLocation
 
@@ -62,6 +63,7 @@ class Topics:
         self.there: set[str] = set()
         self.records = 0
         self.values: dict[str, list[bytes]] = {}
+        self.forgotten: dict[str, dict[int, int]] = {}
 
     def send(self, topic: str, key: bytes, value: bytes) -> None:
         self.values.setdefault(topic, []).append(value)
@@ -75,6 +77,9 @@ class Topics:
 
     def remove(self, topic: str) -> None:
         self.there.discard(topic)
+
+    def forget(self, topic: str, before: Mapping[int, int]) -> None:
+        self.forgotten[topic] = dict(before)
 
     def written(self, topics: Sequence[str]) -> int:
         if self.away:
@@ -473,3 +478,16 @@ def test_a_snapshot_that_failed_is_said(running: Bench) -> None:
     running.look(12)
     assert running.care.error is not None
     assert running.care.error.code == "SNAPSHOT_FAILED"
+
+
+def test_what_a_sink_has_taken_is_forgotten(bench: Bench) -> None:
+    taken = {
+        "partition": {"kafka_topic": "t", "kafka_partition": 0},
+        "offset": {"kafka_offset": 5},
+    }
+    for role, wanted in ((Role.SOURCE, {}), (Role.SINK, {"t": {0: 5}})):
+        bench.wanted["orders"] = replace(ORDERS, role=role)
+        bench.look(2)
+        bench.cluster.made[NAME].offsets = [taken]
+        bench.look(2, seconds=20)
+        assert bench.topics.forgotten == wanted
