@@ -52,11 +52,19 @@ def plugin_jars(folder: Path) -> Mapping[str, Sequence[Path]]:
     if not folder.is_dir():
         return {}
     found = {
-        place.name: sorted(place.rglob("*.jar")) if place.is_dir() else [place]
+        place.name: _jars_of(place) if place.is_dir() else [place]
         for place in sorted(folder.iterdir())
         if place.is_dir() or place.suffix == ".jar"
     }
     return {name: jars for name, jars in found.items() if jars}
+
+
+def _jars_of(place: Path) -> list[Path]:
+    """All below a folder; of two with one name the first, for a worker has them side by side."""
+    named: dict[str, Path] = {}
+    for jar in sorted(place.rglob("*.jar")):
+        named.setdefault(jar.name, jar)
+    return list(named.values())
 
 
 def _has(jar: Path, name: str) -> bool:

@@ -90,7 +90,7 @@ def test_documents(driver: Driver) -> None:
     assert (row["_id"], row["name"], row["home"]) == (
         ID, 'Anne "$oid" ü', {"city": "Köln", "size": 7},
     )  # fmt: skip
-    assert len(driver.quarantine()) == 2 * 2
+    assert len(driver.quarantine()) == 2
 
 
 def test_rows_of_sql_server(driver: Driver) -> None:
