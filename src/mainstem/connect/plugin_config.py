@@ -73,7 +73,7 @@ def plugin_config(
         for key, value in options[PASSED_ON].items()
     }
     [topic] = around.topics
-    made = _sink(topic) if around.role is Role.SINK else _source(topic, options)
+    made = _sink(topic, options) if around.role is Role.SINK else _source(topic, options)
     steps = [step for step in (own.pop("transforms", ""), made.pop("transforms", "")) if step]
     return {
         **made,
@@ -84,12 +84,14 @@ def plugin_config(
     }
 
 
-def _sink(topic: str) -> dict[str, str]:
+def _sink(topic: str, options: Mapping[str, Any]) -> dict[str, str]:
+    with_schemas = options["schemas"]
     return {
         _READ: topic,
-        "key.converter": _STRING,
+        # without a schema, JSON would not tell a text from what it is of
+        "key.converter": _JSON if with_schemas else _STRING,
         "value.converter": _JSON,
-        "value.converter.schemas.enable": "false",
+        "value.converter.schemas.enable": "true" if with_schemas else "false",
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,11 @@ from mainstem.connect.plugin_config import (
 from mainstem.connect.plugin_options import check_passed_on
 from mainstem.connect.plugins import NONE_ALLOWED, AllowedPlugins, plugin_jars
 from mainstem.connect.spec import Role
+from mainstem.connect.targets.connect import check, open_target
+from mainstem.connect.targets.target import OWN_LOG, Shape
 from mainstem.definitions.model import Format
 from mainstem.errors import MainstemError
+from mainstem.vocabulary import Column
 
 CLASS = "org.example.ReadsConnector"
 SERVICE = "META-INF/services/org.apache.kafka.connect.source.SourceConnector"
@@ -158,3 +162,40 @@ def test_a_label_tells_a_sink_from_a_source() -> None:
         found = Wanted.from_config({"mainstem.source": wanted.label()})
         assert found == wanted
     assert "role" not in source.label()
+
+
+def test_rows_with_schemas() -> None:
+    columns = (
+        Column("id", "bigint"),
+        Column("price", "decimal(10,2)"),
+        Column("tags", "array<string>"),
+        Column("home", "struct<city:string,at:timestamp>"),
+        Column("sizes", "map<string,int>"),
+    )
+    shape = Shape("orders", columns, ("id",), upserts=True, deletes=True)
+    options = spec_of(Role.SINK, "connect").validate({"class": CLASS, "schemas": "true"})
+    target = open_target({**options, OWN_LOG: {"servers": "h:1", "options": {}}}, shape)
+    made = target._outgoing('{"id":1}', '{"id":1,"price":1.50}', None)
+    value = json.loads(made.value or b"", parse_float=str)
+    assert value["payload"] == {"id": 1, "price": "1.50"}
+    fields = {field.pop("field"): field for field in value["schema"]["fields"]}
+    assert fields["id"] == {"type": "int64", "optional": True}
+    assert fields["price"]["parameters"]["scale"] == "2"
+    assert fields["tags"]["items"]["type"] == "string"
+    assert [field["type"] for field in fields["home"]["fields"]] == ["string", "string"]
+    assert fields["sizes"]["values"]["type"] == "int32"
+    key = json.loads(made.key or b"")
+    assert key["payload"] == {"id": 1}
+    assert [field["field"] for field in key["schema"]["fields"]] == ["id"]
+    assert target._outgoing('{"id":1}', None, None).value is None
+    with_text = open_target(
+        {**options, OWN_LOG: {"servers": "h:1", "options": {}}},
+        Shape("o", columns, ("id",), upserts=True),
+    )
+    key = json.loads(with_text._outgoing('{"id":1}', "{}", None).key or b"")
+    assert key == {"schema": {"type": "string", "optional": False}, "payload": "1"}
+    made_of = config(Role.SINK, between_topic("out.1"), schemas="true")[0]
+    assert made_of["value.converter.schemas.enable"] == "true"
+    with pytest.raises(MainstemError) as caught:
+        check(options, Shape("o", (Column("v", "variant"),)))
+    assert caught.value.params["option"] == "schemas"
