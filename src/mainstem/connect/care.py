@@ -6,7 +6,7 @@ and be begun again, by this process or another.
 To make one:
 1. its secrets are written to their file. Crash: the file is there, and is written again, the same.
 2. Connect checks the configuration, which changes nothing.
-3. the topics of its own (heartbeats, history of tables) are made, if there are none: Connect makes
+3. the topics of its own (heartbeats, history of tables, rows of a sink) are made, if there are none: Connect makes
    no topics.
 4. Connect takes it, with the label of the source. Crash: it is there, and is found by its name.
 
@@ -341,8 +341,9 @@ class Care:
             state = self.at.carrier(wanted.connector).state
             self.system = state(wanted.name, options, self.offsets)
             if wanted.role is Role.SINK:
-                for topic, before in taken_records(self.offsets()).items():
-                    self.at.topics.forget(topic, before)
+                taken = taken_records(self.offsets())
+                for topic in taken.keys() & wanted.topics:
+                    self.at.topics.forget(topic, taken[topic])
         except MainstemError as error:
             self.system = None
             _LOG.info("%s could not be asked: %s", wanted.name, self.at.mask(error.message))

@@ -17,8 +17,11 @@ OURS = "mainstem"
 """What names begin with that are for ourselves."""
 _NAME = re.compile(r"[A-Za-z0-9._$-]+")
 _RESERVED = frozenset(
-    ("name", "connector.class", "tasks.max", "topics", "topics.regex", LABEL)
-) | {SIGNALS_TOPIC, NOTICES_TOPIC}  # fmt: skip
+    (
+        *("name", "connector.class", "tasks.max", "topics", "topics.regex", LABEL),
+        *(SIGNALS_TOPIC, NOTICES_TOPIC),
+    )
+)
 
 CLASS = Field(
     "class",
