@@ -6,8 +6,8 @@ and be begun again, by this process or another.
 To make one:
 1. its secrets are written to their file. Crash: the file is there, and is written again, the same.
 2. Connect checks the configuration, which changes nothing.
-3. the topics of its own (heartbeats, history of tables, rows of a sink) are made, if there are none: Connect makes
-   no topics.
+3. the topics of its own (heartbeats, history of tables, rows of a sink) are made, if there are
+   none: Connect makes no topics.
 4. Connect takes it, with the label of the source. Crash: it is there, and is found by its name.
 
 To add tables to one:
