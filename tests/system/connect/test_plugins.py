@@ -72,11 +72,6 @@ def test_from_one_plugin_to_another(
     driver.run()
     wanted = ["Struct{line=tea}", "Struct{line=milk}"]
     eventually(lambda: heard.exists() and heard.read_text().splitlines() == wanted, LONG)
-    with said.open("a") as file:
-        file.write("bread\n")
-    eventually(lambda: len(capturing.values(topic)) == 3, LONG, what="another line")
-    driver.run()
-    eventually(lambda: heard.read_text().splitlines() == [*wanted, "Struct{line=bread}"], LONG)
 
     # paused, it commits what it has taken, which is then not needed any more
     between = between_topic(driver.entry("heard").flow_id)
@@ -85,7 +80,7 @@ def test_from_one_plugin_to_another(
         capturing.wanted["heard"] = replace(heard_by, paused=paused)
         capturing.await_state("paused" if paused else "running", "heard")
     eventually(lambda: capturing.admin.begin_offsets(between)[0] > 0, LONG, what="room")
-    assert heard.read_text().splitlines() == [*wanted, "Struct{line=bread}"]
+    assert heard.read_text().splitlines() == wanted
 
     capturing.wanted.clear()
     eventually(lambda: capturing.stack.pid("connect") is None, LONG, what="the worker is gone")

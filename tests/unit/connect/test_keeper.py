@@ -491,3 +491,14 @@ def test_what_a_sink_has_taken_is_forgotten(bench: Bench) -> None:
         bench.cluster.made[NAME].offsets = [taken]
         bench.look(2, seconds=20)
         assert bench.topics.forgotten == wanted
+
+
+def test_no_secret_is_left_of_one_that_was_refused(bench: Bench) -> None:
+    bench.wanted["orders"] = ORDERS
+    bench.cluster.complaints = {"host": "nobody there"}
+    bench.look(2)
+    assert bench.care.error is not None
+    assert [file.name for file in (bench.folder / "secrets").iterdir()] == ["orders.properties"]
+    bench.wanted.clear()
+    bench.look(2)
+    assert not list((bench.folder / "secrets").iterdir())
