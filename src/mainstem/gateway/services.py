@@ -23,8 +23,9 @@ from mainstem.catalog.entry import Catalog
 from mainstem.config import Settings
 from mainstem.connect.listening.running import Log
 from mainstem.connect.planned import PlannedConnectors
+from mainstem.connect.plugins import FOLDER as PLUGINS
+from mainstem.connect.plugins import AllowedPlugins
 from mainstem.connect.secrets import Secrets
-from mainstem.connect.targets.target import check_target
 from mainstem.definitions.model import Kind
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
@@ -151,12 +152,16 @@ class Services:
                 setup.connection.java_options(),
             )
         listeners = Listeners(self.catalog, Log(setup.connection, self.writer), secrets)
-        self.connectors = Connectors(self.catalog, keeper, listeners, self.statuses)
+        elsewhere = setup.connect is None or setup.connect.local is None
+        plugins = AllowedPlugins(
+            None if elsewhere else setup.project / PLUGINS, settings.connect.classes
+        )
+        self.connectors = Connectors(self.catalog, keeper, listeners, self.statuses, plugins)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         planned = PlannedConnectors(
             secrets,
             self.connectors.capture_of,
-            check_target,
+            self.connectors.check_target,
             self.connectors.runs,
             self.engine.look,
         )
