@@ -45,6 +45,7 @@ QUERIES = {
     "throughput": tuple(throughput.QUERIES),
     "formats": tuple(formats.FORMATS),
     "tables": changing_tables.FIGURES,
+    "connectors": connectors.FIGURES,
 }
 WITH_STACK = ("small", "latency", "lookups", "subscriptions", "registry", "memory")
 Chosen = Mapping[str, list[str]]
@@ -152,16 +153,28 @@ def _stateful(folder: Path, _: Chosen, goals: Goals) -> None:
         print_rows(("way", *_RATES, "goal"), rows(jars, connection), title)
 
 
-def _connectors(folder: Path, _: Chosen, goals: Goals) -> None:
+def _connectors(folder: Path, chosen: Chosen, goals: Goals) -> None:
+    targets = [figure for figure in chosen["connectors"] if figure != "capture"]
+
     def rows(bench: connectors.ConnectorBench) -> Iterator[list[str]]:
-        for part in (bench.capture, bench.sinks):
-            for found in part():
+        for part in (
+            bench.capture() if "capture" in chosen["connectors"] else (),
+            bench.sinks(targets) if targets else (),
+        ):
+            for found in part:
                 if found.goal:
                     goals.add(found.what, found.measured, found.goal, met=found.met)
-                yield [found.what, found.measured, found.goal]
+                yield [
+                    found.what,
+                    found.measured,
+                    found.per_cpu_second,
+                    found.others,
+                    found.goal,
+                ]
 
     with connectors.bench(folder) as bench:
-        print_rows(("connector", "measured", "goal"), rows(bench))
+        headings = ("connector", "measured", "rows per CPU-second", "others, cores", "goal")
+        print_rows(headings, rows(bench))
 
 
 @contextmanager

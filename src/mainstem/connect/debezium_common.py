@@ -120,4 +120,9 @@ _RECORDS = {
     "value.converter": _JSON,
     "value.converter.schemas.enable": "true",
     "value.converter.replace.null.with.default": "false",
+    # of a row whose key was changed, the other key
+    "header.converter": _JSON,
+    "header.converter.schemas.enable": "false",
+    # which connector it was, once more with each record
+    "extended.headers.enabled": "false",
 }

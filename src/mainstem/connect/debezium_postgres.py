@@ -17,7 +17,6 @@ from mainstem.connect.postgres_slots import publication_of, slot_of
 from mainstem.schemas.changes import UNAVAILABLE
 
 _HEARTBEAT = "mainstem_heartbeat"
-_RESELECT = "post.processors.reselect"
 _SSL = {
     "sslmode": "database.sslmode",
     "sslrootcert": "database.sslrootcert",
@@ -74,10 +73,7 @@ _VALUES = {
     "hstore.handling.mode": "json",
     "include.unknown.datatypes": "true",
     "datatype.propagate.source.type": r".+\.(?:numeric|_numeric|money)",
-    # of an update, PostgreSQL does not send large values that stay as they are
+    # of an update, PostgreSQL does not send large values that stay as they are; to look them up in
+    # the source would tell what they are by then, or were before
     "unavailable.value.placeholder": UNAVAILABLE,
-    "post.processors": "reselect",
-    f"{_RESELECT}.type": "io.debezium.processors.reselect.ReselectColumnsPostProcessor",
-    f"{_RESELECT}.reselect.unavailable.values": "true",
-    f"{_RESELECT}.reselect.null.values": "false",
 }

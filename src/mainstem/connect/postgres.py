@@ -28,6 +28,10 @@ _SNAPSHOTS_SINCE = 130_000
 _TEXT = re.compile(r"text|character(?: varying)?(?:\(\d+\))?")
 """Types that Debezium takes for texts, as PostgreSQL shows them; domains are none of them."""
 
+_MARKED_IN_ARRAYS = ("bpchar", "bytea", "date", "int4", "int8", "json", "jsonb", "text", "uuid",
+                     "varchar")  # fmt: skip
+"""Of arrays of these, and no domains of them, Debezium says when a value was left out."""
+
 _TABLES = """
 SELECT n.nspname AS schema, c.relname AS name, c.relreplident AS identity,
   pg_get_userbyid(c.relowner) AS owner,
@@ -196,14 +200,21 @@ def _about_large_values(
     table: str, told: Any, found: Iterable[Any], captured: Mapping[str, Column]
 ) -> str | None:
     """PostgreSQL leaves them out of its log where an update does not touch them."""
-    large = [c.name for c in found if c.large and c.name.lower() in captured]
+    large = [c.name for c in found if _is_unmarked(c) and c.name.lower() in captured]
     if told.identity == "f" or not large:
         return None
     columns = ", ".join(large[:_MOST_NAMED])
     return (
-        f"values over 2 kB in {table} ({columns}) that an update leaves alone are looked up, which"
-        f" may be a moment too early; exact with ALTER TABLE {table} REPLICA IDENTITY FULL"
+        f"large arrays in {table} ({columns}) that an update leaves alone come as NULL: PostgreSQL"
+        " does not send them, and Debezium has no mark for that in arrays of these types; exact"
+        f" with ALTER TABLE {table} REPLICA IDENTITY FULL"
     )
+
+
+def _is_unmarked(column: Any) -> bool:
+    """True when a value that was left out could not be told from NULL."""
+    plain = column.shown.endswith("[]") and column.type in _MARKED_IN_ARRAYS
+    return column.array and column.large and not plain
 
 
 def _column(table: str, column: Any) -> Column:

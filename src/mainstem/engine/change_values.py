@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
@@ -22,8 +22,11 @@ from mainstem.engine.formats import NEW_CHANGE, Versions
 from mainstem.engine.spark_errors import complaint
 from mainstem.schemas.changes import (
     BEGIN,
+    KEY_HEADERS,
+    LEFT_OUT,
     NO_NUMBERS,
     NO_YEAR,
+    OTHER_KEY,
     PAYLOAD,
     SNAPSHOT,
     SNAPSHOT_PARTS,
@@ -32,6 +35,7 @@ from mainstem.schemas.changes import (
 )
 
 _SIDES = ("before", "after")
+_STRICT = {"mode": "FAILFAST"}
 _SOURCE = (
     "struct<lsn:bigint,txId:bigint,ts_us:bigint,snapshot:string,"
     # of MySQL's binary log
@@ -109,12 +113,42 @@ def change_column(
             time = F.when(number.isNotNull(), source.getField("ts_us").cast("string"))
             parts = [source.getField(part).cast("string") for part in SNAPSHOT_PARTS]
             return F.concat_ws(" ", *parts, number, time)
-    side = row.getField(name)
-    fields = struct_fields(_type(definition, name)).values()
+        case _ if name == LEFT_OUT:
+            return _left_out(row.getField("after"), _type(definition, "after"))
+        case _ if name == OTHER_KEY:
+            type_ = _type(definition, name)
+            key = attempt(F.from_json(_key_header(), _raw(type_), _STRICT))
+            return _struct(key, type_, versions)
+    return _struct(row.getField(name), _type(definition, name), versions)
+
+
+def _struct(side: SparkColumn, type_: str, versions: Versions) -> SparkColumn:
+    """A row of which a payload tells."""
     made = F.struct(
-        *(_text(_value(side.getField(f), kind), f, versions).alias(f) for f, kind in fields)
+        *(
+            _text(_value(side.getField(field), kind), field, versions).alias(field)
+            for field, kind in struct_fields(type_).values()
+        )
     )
     return F.when(side.isNotNull(), made)
+
+
+def _left_out(row: SparkColumn, type_: str) -> SparkColumn:
+    """The names of the columns whose values were left out; NULL when there are none."""
+    fields = [(f, kind) for f, kind in struct_fields(type_).values() if unavailable(kind)]
+    none = F.lit(None).cast("array<string>")
+    if not fields:
+        return none
+    tests = [_is_unavailable(row.getField(field), kind) for field, kind in fields]
+    names = [F.when(test, F.lit(field)) for test, (field, _) in zip(tests, fields, strict=True)]
+    some = reduce(lambda one, other: one | other, (F.coalesce(t, F.lit(False)) for t in tests))
+    return F.when(some, F.array_compact(F.array(*names))).otherwise(none)
+
+
+def _key_header() -> SparkColumn:
+    """The text of the header that tells the other key; NULL without one."""
+    found = F.filter("_headers", lambda header: header.getField("key").isin(*KEY_HEADERS))
+    return F.get(found, F.lit(0)).getField("value").cast("string")
 
 
 def corrupt_change(row: SparkColumn, definition: Definition, versions: Versions) -> SparkColumn:
@@ -160,7 +194,16 @@ def _raw(type_: str) -> str:
     return _RAW.get(type_, type_)
 
 
+def _is_unavailable(raw: SparkColumn, type_: str) -> SparkColumn:
+    """True where a mark stands for a value that was left out; not for NULL."""
+    kind = _raw(type_)
+    tests = [raw == _literal(mark, kind) for mark in unavailable(type_)]
+    return reduce(lambda one, other: one | other, tests)
+
+
 def _value(raw: SparkColumn, type_: str) -> SparkColumn:
+    if unavailable(type_):
+        raw = F.when(~_is_unavailable(raw, type_), raw)
     if type_.startswith("array<") and _item(type_) in _RAW:
         return F.transform(raw, lambda item: _value(item, _item(type_)))
     match type_:
@@ -171,8 +214,7 @@ def _value(raw: SparkColumn, type_: str) -> SparkColumn:
         case "smallint":
             flag = F.when(raw == "true", "1").when(raw == "false", "0").otherwise(raw)
             return flag.cast("smallint")
-    nothing = unavailable(type_)
-    return raw if nothing is None else F.when(raw != _literal(nothing, type_), raw)
+    return raw
 
 
 def _text(value: SparkColumn, field: str, versions: Versions) -> SparkColumn:

@@ -116,7 +116,7 @@ def _side(
 
 def _plain(value: Any, type_: str) -> Any:
     """The value as `json_text` takes it."""
-    if value is None or value == unavailable(type_):
+    if value is None or value in unavailable(type_):
         return None
     if type_.startswith("array<"):
         return [_plain(item, type_[len("array<") : -1]) for item in value]

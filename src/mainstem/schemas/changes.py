@@ -8,8 +8,10 @@ is read once, and a record of a version that is known is told by its first bytes
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,8 +29,16 @@ PAYLOAD = b'},"payload":'
 NO_NUMBERS = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}
 """Debezium's words for what is no number, and PostgreSQL's."""
 NO_YEAR = 1900
-UNAVAILABLE = "__mainstem_unavailable__"
-"""In place of a large value that did not change, of a row that was gone when it was looked up."""
+UNAVAILABLE = "unavailable\0" + "c4d0f7e2b98e4a51a6f1d3205b7c9e68"
+"""In place of a large value that an update left as it was: PostgreSQL does not send it. No text of
+PostgreSQL's has a zero in it; bytes and numbers could be these, but not by chance."""
+LEFT_OUT = HIDDEN_PREFIX + "left_out"
+"""A column beside those of a stream of changes: the names of the row's columns whose values were
+left out so; NULL when there are none."""
+OTHER_KEY = HIDDEN_PREFIX + "other_key"
+"""And one for a row whose key was changed, which is told as a delete and, right behind it, a new
+row: the new key with the delete, the old one with the row. It is in the record's headers."""
+KEY_HEADERS = ("__debezium.newkey", "__debezium.oldkey")
 SNAPSHOT = HIDDEN_PREFIX + "snapshot"
 """A column beside those of a stream of changes: what Debezium says of the records of a snapshot,
 and where in the source's log that began, which tells it from others (`snapshot_text`)."""
@@ -72,18 +82,21 @@ _TOLD = "__debezium.source.column."
 """Before what goes along with a schema of what the source itself calls the type."""
 
 
-def unavailable(type_: str) -> Any:
-    """What stands in a payload for a value that is not available; None: there is nothing for it."""
+def unavailable(type_: str) -> tuple[Any, ...]:
+    """What may stand in a payload for a value that was left out; nothing for most types."""
     match type_:
         case "string":
-            return UNAVAILABLE
+            return UNAVAILABLE, json.dumps({UNAVAILABLE: UNAVAILABLE}, separators=(",", ":"))
         case "binary":
-            return base64.b64encode(UNAVAILABLE.encode()).decode()
-        case "array<string>" | "array<binary>":
-            return [unavailable(type_[len("array<") : -1])]
-        case "array<int>" | "array<bigint>":
-            return [*UNAVAILABLE.encode()]
-    return None
+            return (base64.b64encode(UNAVAILABLE.encode()).decode(),)
+        case "array<string>":
+            digest = hashlib.md5(UNAVAILABLE.encode(), usedforsecurity=False).digest()
+            return [UNAVAILABLE], [str(uuid.UUID(bytes=digest, version=3))]
+        case "array<binary>":
+            return ([*unavailable("binary")],)
+        case "array<int>" | "array<bigint>" | "array<date>":
+            return ([*UNAVAILABLE.encode()],)
+    return ()
 
 
 class NotAChange(ValueError):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mainstem.connect.brought import CHANGES
 from mainstem.connect.capture import Captured
 from mainstem.connect.planned import PlannedConnectors
 from mainstem.connect.secrets import Secrets
+from mainstem.schemas.changes import KEY_HEADERS
 from mainstem.testing.driver import Driver, Event
 from mainstem.vocabulary import Column
 
@@ -122,6 +123,15 @@ class CapturedTable:
         key = None if row is None else _compact({name: row[name] for name in self._key})
         value = change_value(known, op, after, before, self._written, snapshot)
         return Event(self.changes, raw=value, key=key)
+
+    def rekey(self, old: Mapping[str, Any], row: Mapping[str, Any]) -> list[Event]:
+        """A row that gets another key: a delete, and a new row."""
+        changes = (self.change("d", before=old), self.change("c", row))
+        keys = ({name: of[name] for name in self._key} for of in (row, old))
+        return [
+            replace(change, headers=((header, _compact(key).encode()),))
+            for change, header, key in zip(changes, KEY_HEADERS, keys, strict=True)
+        ]
 
 
 def change_value(

@@ -109,6 +109,7 @@ class Event:
     timestamp: int | None = None
     topic: str | None = None
     schema: str | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 @dataclass
@@ -246,6 +247,7 @@ class Driver:
             topic=topic,
             partition=chosen,
             timestamp=event.timestamp,
+            headers=event.headers,
         )
 
     def delete_topic(self, name: str) -> None:
