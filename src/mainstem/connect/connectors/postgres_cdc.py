@@ -97,9 +97,9 @@ SPEC = ConnectorSpec(
         Field(
             "commits",
             FieldKind.BOOLEAN,
-            "Bring a stream of the transactions as well, `<prefix>commits`: when each began and "
-            "ended, and how many changes of which tables it had, so that a query can tell when it "
-            "has all of them.",
+            "Bring a stream of the transactions as well, `<prefix>commits`: when each began "
+            "and ended, and how many changes of which tables it had, so that a query can tell "
+            "when it has all of them.",
             "true",
             default="false",
         ),
