@@ -35,7 +35,7 @@ CHANGES = "shop.public.things"
 PIPELINE = """
 CREATE SOURCE shop WITH (
   connector = 'postgres-cdc', url = '${{env:SHOP_URL}}', tables = 'things', outbox = 'outbox',
-  heartbeat = '1 second');
+  heartbeat = '1 second', commits = 'true');
 CREATE SINK copies FROM shop_things WITH (
   connector = 'postgres', url = '${{env:COPIES_URL}}', table = 'copies.things',
   trigger = '1 second');
@@ -129,6 +129,7 @@ class CapturedWorld:
             *self._changes_differ(),
             *self._files_differ(),
             *self._events_differ(),
+            *self._commits_differ(),
         ]
         quarantine = self.client.status()["quarantine"]["records"]
         if quarantine:
@@ -246,6 +247,32 @@ class CapturedWorld:
             problems.append("events that were gone before the source began")
         return problems
 
+    def _commits_differ(self) -> list[str]:
+        """The transactions: each has ended once, with as many changes as are in the log."""
+        topics = [
+            CommittedTopic(self.connection, topic, _transaction)
+            for topic in (CHANGES, "shop.public.outbox", "shop.transaction")
+        ]
+        changes: Counter[str] = Counter()
+        ends: dict[str, list[int]] = {}
+
+        def all_ended() -> bool:
+            *tables, marks = [next(iter(topic.look().values()), []) for topic in topics]
+            changes.clear()
+            changes.update(number for table in tables for number, _ in table if number)
+            ends.clear()
+            for number, count in marks:
+                if number and count:
+                    ends.setdefault(number, []).append(count)
+            return changes.keys() <= ends.keys()
+
+        try:
+            eventually(all_ended, SECONDS, every=1.0)
+        except AssertionError:
+            return [f"without an end: {sorted(changes.keys() - ends.keys())[:5]}"]
+        wanted = {number: [count] for number, count in changes.items()}
+        return check_rows("the ends of transactions", wanted, ends)
+
     def _states(self) -> list[str]:
         """For whoever reads why it failed."""
         try:
@@ -310,6 +337,15 @@ def _told(record: Record) -> tuple[str, str | None, Change]:
     row = payload["after"] or payload["before"] or {}
     version = row.get("version") if payload["after"] else None
     return payload["op"], payload["source"]["lsn"], Change(payload["op"], row.get("id"), version)
+
+
+def _transaction(record: Record) -> tuple[str | None, int | None]:
+    """The transaction of a change; or one that has ended, and how many changes it says it had."""
+    payload = json.loads(record.value or b"{}")["payload"]
+    if "op" in payload:
+        return None if payload["op"] == "r" else str(payload["source"]["txId"]), None
+    ended = payload["status"] == "END"
+    return payload["id"].partition(":")[0] if ended else None, payload["event_count"]
 
 
 def _event(record: Record) -> Event:
