@@ -26,7 +26,6 @@ import httpx2
 import psycopg
 from pyarrow import dataset
 
-from mainstem.connect.mysql_connection import connected
 from mainstem.testing import outside
 from mainstem.testing.source_mariadb import SourceMariaDb, mariadb_there
 from mainstem.testing.source_postgres import PASSWORD, SourcePostgres
@@ -160,9 +159,9 @@ class World:
                 if step.fails:
                     connection.rollback()
         else:
-            options = {**self.mariadb.options(), "url": self.mariadb.url(database=step.database)}
-            with connected(options) as server:
-                for statement in filter(str.strip, ("BEGIN", *step.text.split(";"), "COMMIT")):
+            statements = (f"USE {step.database}", "BEGIN", *step.text.split(";"), "COMMIT")
+            with self.mariadb.connection() as server:
+                for statement in filter(str.strip, statements):
                     server.rows(statement)
 
     # -- what is there
