@@ -7,8 +7,12 @@ CREATE TABLE subscriptions AS
 CREATE TABLE card_totals AS SELECT card, count(*) AS purchases, sum(cents) AS cents FROM card_payments GROUP BY card;
 
 CREATE TABLE logins AS
-  SELECT CAST(regexp_extract(message, r'customer=(\d+)', 1) AS INT) AS customer, max(at) AS last_login
-  FROM app_lines WHERE app = 'shop' AND message LIKE 'login customer=%' GROUP BY 1;
+  SELECT customer, max(at) AS last_login
+  FROM (
+    SELECT CAST(regexp_extract(message, r'customer=(\d+)', 1) AS INT) AS customer, at
+    FROM app_lines WHERE app = 'shop' AND message LIKE 'login customer=%'
+  )
+  GROUP BY customer;
 
 CREATE TABLE views AS SELECT customer, count(*) AS page_views, max_by(page, at) AS last_page FROM page_views GROUP BY customer;
 
