@@ -32,8 +32,6 @@ def common_config(name: str, options: Mapping[str, Any], tables: Sequence[str]) 
         **_VALUES,
         **_RECORDS,
     }
-    if options["commits"]:
-        config["provide.transaction.metadata"] = "true"
     left_out = [
         *map(_expression, options.get("exclude") or ()),
         *map(re.escape, options.get(DROP, ())),

@@ -36,7 +36,7 @@ CREATE TABLE whole AS
     UNION ALL
     SELECT substring_index(payload.id, ':', 1), NULL, NULL, payload.event_count FROM store_commits
     WHERE payload.status = 'END' AND payload.event_count > 0
-  ) GROUP BY transaction HAVING count(*) = max(changes) + 1;
+  ) GROUP BY transaction HAVING count(*) > max(changes);
 CREATE STREAM wholes AS SELECT transaction FROM whole;
 """
 UNSEEN = {"pin": "4711-pin", "card": "4111-card", "memo": "m" * 20_000}
