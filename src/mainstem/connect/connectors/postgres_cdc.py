@@ -82,6 +82,15 @@ SPEC = ConnectorSpec(
             place=True,
         ),
         Field(
+            "commits",
+            FieldKind.BOOLEAN,
+            "Bring a stream of the transactions as well, `<prefix>commits`: when each began "
+            "and ended, and how many changes of which tables it had, so that a query can tell "
+            "when it has all of them.",
+            "true",
+            default="false",
+        ),
+        Field(
             "heartbeat",
             FieldKind.INTERVAL,
             "How often the position moves on while the captured tables are quiet, so that "
