@@ -28,6 +28,7 @@ import latency
 import lookups
 import small_flows
 import stateful
+import subscriptions
 import throughput
 from cpu import memory_bytes
 from printed import Goals, out, print_rows
@@ -46,7 +47,7 @@ QUERIES = {
     "tables": changing_tables.FIGURES,
     "connectors": connectors.FIGURES,
 }
-WITH_STACK = ("small", "latency", "lookups", "registry", "memory")
+WITH_STACK = ("small", "latency", "lookups", "subscriptions", "registry", "memory")
 Chosen = Mapping[str, list[str]]
 """The parts to run, each with its queries."""
 PARTS = ("throughput", "formats", "stateful", "tables", "connectors", *WITH_STACK, "demo")
@@ -209,6 +210,8 @@ def _stack(folder: Path, chosen: Chosen, goals: Goals) -> None:
             print_rows(("process", "MB"), shown, title)
         if "lookups" in chosen:
             _lookups(client, connection, stack.endpoints.gateway_url, goals)
+        if "subscriptions" in chosen:
+            _subscriptions(client, connection, stack.endpoints.gateway_url, goals)
         if "registry" in chosen:
             _registry(stack.endpoints.gateway_url)
         if "small" in chosen:
@@ -264,6 +267,23 @@ def _lookups(client: Client, connection: Connection, url: str, goals: Goals) -> 
     out.print(
         f"look-ups by key over HTTP: {rate:,.0f} a second, p99 {slowest:.1f} ms"
         " (goal: 2,000 a second)"
+    )
+
+
+def _subscriptions(client: Client, connection: Connection, url: str, goals: Goals) -> None:
+    found = subscriptions.run(client, connection, url)
+    name = f"{subscriptions.SUBSCRIBERS} subscribers"
+    goals.add(name, f"p99 {found.p99:,.0f} ms", "< 250 ms", met=found.p99 < 250)
+    resume = f"median {found.resume:,.0f} ms"
+    goals.add("a subscription resumes", resume, "< 500 ms", met=found.resume < 500)
+    out.print(
+        f"{name}, {subscriptions.RATE} changes/s, from the topic to the last of them:"
+        f" p50 {found.p50:,.0f} ms, p99 {found.p99:,.0f} ms, longest {found.longest:,.0f} ms"
+        f" of {found.changes:,} (goal: p99 under 250 ms)"
+    )
+    out.print(
+        f"all of them begin in {found.connect_seconds:.1f} s; one resumes in {resume},"
+        f" at most {found.resume_longest:,.0f} ms, all at once in {found.resume_all_seconds:.1f} s"
     )
 
 

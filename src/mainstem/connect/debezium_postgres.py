@@ -53,6 +53,8 @@ def connector_config(
         **common_config(name, options, tables),
         **snapshot_config(name, put_away, around),
     }
+    if options["commits"]:
+        config["provide.transaction.metadata"] = "true"
     if "password" in at:
         config["database.password"] = put_away("database.password", at["password"])
     return config

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields
 from mainstem.engine.attempt import attempt
+from mainstem.engine.documents import parsed_documents
 from mainstem.engine.formats import NEW_CHANGE, Versions
 from mainstem.engine.spark_errors import complaint
 from mainstem.schemas.changes import (
@@ -38,7 +39,10 @@ _STRICT = {"mode": "FAILFAST"}
 _SOURCE = (
     "struct<lsn:bigint,txId:bigint,ts_us:bigint,snapshot:string,"
     # of MySQL's binary log
-    "file:string,pos:bigint,row:int,gtid:string>"
+    "file:string,pos:bigint,row:int,gtid:string,"
+    # of SQL Server, and of MongoDB
+    "commit_lsn:string,change_lsn:string,event_serial_no:bigint,"
+    "ord:int,lsid:string,txnNumber:bigint>"
 )
 _RAW = {
     "date": "int",
@@ -50,6 +54,8 @@ _BOUNDS = {
     "date": (-719_162, 2_932_896),
     "timestamp_ntz": (-62_135_596_800_000_000, 253_402_300_799_999_999),
 }
+_SQL_SERVER = ("commit_lsn", "change_lsn", "event_serial_no")
+_STRICT = {"mode": "FAILFAST"}
 _FRAMED = (
     f"startswith(value, X'{BEGIN.hex()}') AND contains(value, X'{PAYLOAD.hex()}')"
     " AND is_valid_utf8(CAST(value AS STRING))"
@@ -63,9 +69,14 @@ def parsed_change(definition: Definition, versions: Versions) -> SparkColumn:
         size = len(reading.beginning)
         payload = F.expr(f"substring(value, {size + 1}, octet_length(value) - {size + 1})")
         text = text.when(_begins(reading), payload)
-    sides = (f"{side}:{_raw(_type(definition, side))}" for side in _SIDES)
+    documents = any(reading.documents for reading in versions.changes)
+    sides = (
+        f"{side}:{'string' if documents else _raw(_type(definition, side))}" for side in _SIDES
+    )
     schema = f"struct<op:string,{','.join(sides)},source:{_SOURCE}>"
-    return attempt(F.from_json(text.cast("string"), schema, _STRICT))
+    row = attempt(F.from_json(text.cast("string"), schema, _STRICT))
+    types = (_type(definition, side) for side in _SIDES)
+    return parsed_documents(row, *types) if documents else row
 
 
 def change_column(
@@ -79,15 +90,29 @@ def change_column(
         case "position":
             lsn = source.getField("lsn")
             high, low = F.hex(F.shiftrightunsigned(lsn, 32)), F.hex(lsn.bitwiseAND(0xFFFFFFFF))
-            in_file = (source.getField(part).cast("string") for part in ("file", "pos", "row"))
-            return F.coalesce(F.concat(high, F.lit("/"), low), F.concat_ws(":", *in_file))
+            commit, number = source.getField("commit_lsn"), source.getField("ord")
+            second = F.floor(source.getField("ts_us") / F.lit(1_000_000))
+            return F.coalesce(
+                F.concat(high, F.lit("/"), low),
+                F.when(commit.isNotNull(), _joined(source, *_SQL_SERVER)),
+                F.when(number.isNotNull(), F.concat_ws(":", second, number)),
+                _joined(source, "file", "pos", "row"),
+            )
         case "transaction":
-            return F.coalesce(source.getField("txId").cast("string"), source.getField("gtid"))
+            session = source.getField("txnNumber").isNotNull()
+            return F.coalesce(
+                source.getField("txId").cast("string"),
+                source.getField("gtid"),
+                source.getField("commit_lsn"),
+                F.when(session, _joined(source, "lsid", "txnNumber")),
+            )
         case "at":
             return F.timestamp_micros(source.getField("ts_us"))
         case _ if name == SNAPSHOT:
-            parts = (source.getField(part).cast("string") for part in SNAPSHOT_PARTS)
-            return F.concat_ws(" ", *parts)
+            number = source.getField("ord").cast("string")
+            time = F.when(number.isNotNull(), source.getField("ts_us").cast("string"))
+            parts = [source.getField(part).cast("string") for part in SNAPSHOT_PARTS]
+            return F.concat_ws(" ", *parts, number, time)
         case _ if name == LEFT_OUT:
             return _left_out(row.getField("after"), _type(definition, "after"))
         case _ if name == OTHER_KEY:
@@ -147,6 +172,10 @@ def corrupt_change(row: SparkColumn, definition: Definition, versions: Versions)
         .when(row.getField("op").isNull(), F.lit(""))
         .when(beyond, F.lit(""))
     )
+
+
+def _joined(source: SparkColumn, *parts: str) -> SparkColumn:
+    return F.concat_ws(":", *(source.getField(part).cast("string") for part in parts))
 
 
 def _type(definition: Definition, side: str) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields, type_parts
 from mainstem.errors import MainstemError
+from mainstem.schemas.documents import is_documents
 from mainstem.vocabulary import HIDDEN_PREFIX
 
 BEGIN = b'{"schema":{'
@@ -41,8 +42,10 @@ KEY_HEADERS = ("__debezium.newkey", "__debezium.oldkey")
 SNAPSHOT = HIDDEN_PREFIX + "snapshot"
 """A column beside those of a stream of changes: what Debezium says of the records of a snapshot,
 and where in the source's log that began, which tells it from others (`snapshot_text`)."""
-SNAPSHOT_PARTS = ("snapshot", "lsn", "file", "pos")
+SNAPSHOT_PARTS = ("snapshot", "lsn", "file", "pos", "commit_lsn")
 CHANGED = "SOURCE_CHANGED"
+CHANGED_OPS = ("u", "d")
+"""Changes of a row that was there."""
 _MOST_KEPT = 1000
 
 _WHOLE = {"int8": 1, "int16": 2, "int32": 4, "int64": 8}
@@ -118,11 +121,15 @@ class ChangeReading:
     """Columns of MySQL's YEAR, whose zero comes as `NO_YEAR`, before which there are none."""
     moments: frozenset[str] = frozenset()
     """Columns of MySQL's TIMESTAMP, whose zero comes as that of Unix, which they cannot hold."""
+    documents: bool = False
+    """True: rows are documents (`documents`), whose schema says nothing of what is in them."""
 
 
 def snapshot_text(source: Mapping[str, Any]) -> str:
     """The same of the `source` of a record that is read without Spark."""
-    told = (source.get(name) for name in SNAPSHOT_PARTS)
+    told = [source.get(name) for name in SNAPSHOT_PARTS]
+    if source.get("ord") is not None:  # MongoDB's log has a number within each second
+        told += [source["ord"], source.get("ts_us")]
     return " ".join(str(part) for part in told if part is not None)
 
 
@@ -153,6 +160,8 @@ def _read(begins: bytes, row: str) -> tuple[ChangeReading, tuple[str, ...]]:
     """How records are read, and what does not fit."""
     columns = dict(struct_fields(row).values())
     fields, binary_log = _fields(begins)
+    if fields is None:
+        return ChangeReading(begins, frozenset(), documents=True), ()
     problems = []
     known: dict[str, Mapping[str, Any]] = {}
     for name, field in fields.items():
@@ -175,11 +184,15 @@ def _read(begins: bytes, row: str) -> tuple[ChangeReading, tuple[str, ...]]:
     return reading, tuple(problems)
 
 
-def _fields(begins: bytes) -> tuple[Mapping[str, Any], bool]:
-    """The columns of the row in a schema, by name; and whether it is of a binary log of MySQL's."""
+def _fields(begins: bytes) -> tuple[Mapping[str, Any] | None, bool]:
+    """The columns of the row in a schema, by name, or None of documents; and whether it is of a
+    binary log of MySQL's.
+    """
     try:
         schema = json.loads(begins[len(BEGIN) - 1 : -len(PAYLOAD) + 1])
         parts = {field["field"]: field for field in schema["fields"]}
+        if is_documents(parts):
+            return None, False
         source = str(parts.get("source", {}).get("name", ""))
         columns = {field["field"]: field for field in parts["after"]["fields"]}
         return columns, _BINARY_LOG.match(source) is not None

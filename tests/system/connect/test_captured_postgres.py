@@ -19,9 +19,26 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 SOURCE = (
     "CREATE SOURCE store WITH (connector = 'postgres-cdc', url = '${env:SHOP_URL}',"
-    " tables = 'things', heartbeat = '1 second')"
+    " tables = 'things', heartbeat = '1 second', commits = 'true')"
     " TRANSFORM (drop(things.pin), mask(things.card, redact), mask(things.memo, redact));"
 )
+STITCHED = """
+CREATE TABLE whole AS
+  SELECT transaction, transform(array_sort(collect_list(thing)), t -> t.what) AS things,
+    transform(array_sort(collect_list(extra)), e -> e.what) AS extras
+  FROM (
+    SELECT transaction, struct(_offset, concat(op, coalesce(after.id, before.id)) AS what) AS thing,
+      NULL AS extra, NULL AS changes
+    FROM store_things_changes WHERE op <> 'r'
+    UNION ALL
+    SELECT transaction, NULL, struct(_offset, concat(op, after.id) AS what), NULL
+    FROM store_extras_changes WHERE op <> 'r'
+    UNION ALL
+    SELECT substring_index(payload.id, ':', 1), NULL, NULL, payload.event_count FROM store_commits
+    WHERE payload.status = 'END' AND payload.event_count > 0
+  ) GROUP BY transaction HAVING count(*) > max(changes);
+CREATE STREAM wholes AS SELECT transaction FROM whole;
+"""
 UNSEEN = {"pin": "4711-pin", "card": "4111-card", "memo": "m" * 20_000}
 """What is dropped and redacted: it must not be in the log."""
 # what each column holds in the source, as the log writes it
@@ -96,6 +113,8 @@ class Workload:
         self._ids: set[int] = set()
         self._made = 0
         self.changes: list[tuple[str, int | None]] = []
+        self.commits: dict[str, list[str]] = {}
+        """The changes of each transaction."""
 
     def run(self, steps: int) -> None:
         """So many transactions, some of which are taken back."""
@@ -104,9 +123,17 @@ class Workload:
             with self._connection.transaction() as transaction:
                 for _ in range(self._dice.randrange(1, 4)):
                     self._step()
+                number = self.transaction()
                 if self._dice.random() < 0.15:
                     self._ids, self.changes = ids, self.changes[:seen]
                     raise psycopg.Rollback(transaction)
+                self.commits[number] = [f"{op}{id}" for op, id in self.changes[seen:]]
+
+    def transaction(self) -> str:
+        """The number of the one that it is in."""
+        found = self._connection.execute("SELECT pg_current_xact_id()::text").fetchone()
+        assert found is not None
+        return str(found[0])
 
     def insert(self) -> int:
         """A row more, and its id."""
@@ -203,6 +230,7 @@ def test_rows_and_changes_of_a_random_workload(
 
     before = len(table.seen())
     workload.changes.clear()
+    workload.commits.clear()
     workload.run(20)
     workload.truncate()
     workload.run(10)
@@ -233,8 +261,31 @@ def test_rows_and_changes_of_a_random_workload(
     before = len(extras.seen())
     capturing.keeper.care("store").snapshot(["public.extras"])
     eventually(lambda: len(extras.seen()) >= before + len(rows), LONG, what="all rows once more")
+    assert_whole(capturing, driver, things, workload)
     log = b"".join(table.values())
     assert not [name for name, text in UNSEEN.items() if text[:100].encode() in log]
+
+
+def assert_whole(
+    capturing: Capturing, driver: Driver, things: psycopg.Connection[Any], workload: Workload
+) -> None:
+    """Each transaction is one event, once, with all its changes in their order."""
+    with things.transaction():
+        id = workload.insert()
+        things.execute("UPDATE extras SET note = 'both' WHERE id IN (1, 2)")
+        both = workload.transaction()
+    topic = driver.entry("store_commits").definition.topic
+    end = f'"status":"END","id":"{both}:'.encode()
+    eventually(lambda: any(end in value for value in capturing.values(topic)), LONG, what="its end")
+    driver.apply(STITCHED)
+    driver.run()
+    found = {row["transaction"]: (row["things"], row["extras"]) for row in driver.rows("whole")}
+    assert found[both] == ([f"c{id}"], ["u1", "u2"])
+    assert workload.commits
+    for number, changes in workload.commits.items():
+        assert found[number] == (changes, []), number
+    events = [(row["op"], row["after"]["transaction"]) for row in driver.rows("wholes")]
+    assert sorted(events) == sorted(("insert", number) for number in found)
 
 
 def assert_equal(driver: Driver, things: psycopg.Connection[Any], columns: dict[str, str]) -> None:
