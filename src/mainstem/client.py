@@ -362,7 +362,9 @@ class Client:
         while True:
             left = None if limit is None else limit - received
             try:
-                asked = {"snapshot": str(snapshot).lower(), "on_slow": on_slow}
+                asked = {"snapshot": str(snapshot).lower()}
+                if on_slow != "block":
+                    asked["on_slow"] = on_slow
                 for event in self._events(sql, asked, limit=left, after=position):
                     pause, give_up = _FIRST_PAUSE, time.monotonic() + self.timeout
                     position = event.id or position
