@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
@@ -18,14 +18,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
 from mainstem.errors import MainstemError
-from mainstem.gateway.events import EventStream
+from mainstem.gateway.events import EventStream, singly
 from mainstem.gateway.routes.objects import objects
 from mainstem.gateway.routes.subscribe import subscription
 from mainstem.gateway.services import Services, services
 from mainstem.gateway.shown import shown
 from mainstem.gateway.status import status_document
 from mainstem.gateway.tail import Tail
-from mainstem.views.push import Event
+from mainstem.views.events import Event, Piece
+from mainstem.views.subscriber import OnSlow
 
 router = APIRouter(tags=["status"])
 _MOST_CHANNELS = 20
@@ -52,6 +53,7 @@ class QueryChannel(_Channel):
     kind: Literal["query"]
     sql: str = Field(max_length=100_000, examples=["SELECT * FROM visits EMIT CHANGES"])
     snapshot: bool = True
+    since: str | None = Field(None, description="Of a stream: `beginning`, or a time.")
 
 
 class RecordsChannel(_Channel):
@@ -87,16 +89,17 @@ async def live(at: Annotated[Services, Depends(services)], request: LiveRequest)
     return EventStream(_together(at, request.channels))
 
 
-async def _together(at: Services, channels: Mapping[str, Channel]) -> AsyncGenerator[Event, None]:
-    waiting: asyncio.Queue[Event] = asyncio.Queue(_WAITING)
+async def _together(at: Services, channels: Mapping[str, Channel]) -> AsyncGenerator[Piece, None]:
+    waiting: asyncio.Queue[Piece] = asyncio.Queue(_WAITING)
 
     async def pump(name: str, channel: Channel) -> None:
         try:
-            async with aclosing(_events(at, channel)) as events:
-                async for event in events:
-                    await waiting.put(_of_channel(name, event))
+            async with aclosing(_pieces(at, channel)) as pieces:
+                async for piece in pieces:
+                    await waiting.put(_of_channel(name, piece.events))
         except MainstemError as error:
-            await waiting.put(_of_channel(name, Event("error", json.dumps(error.problem()), "")))
+            told = Event("error", json.dumps(error.problem()), "")
+            await waiting.put(_of_channel(name, [told]))
 
     async with asyncio.TaskGroup() as tasks:
         pumps = [tasks.create_task(pump(name, channel)) for name, channel in channels.items()]
@@ -108,22 +111,39 @@ async def _together(at: Services, channels: Mapping[str, Channel]) -> AsyncGener
                 task.cancel()
 
 
-def _of_channel(name: str, event: Event) -> Event:
-    head = json.dumps({"channel": name, "event": event.name, "id": event.id})
-    return Event("event", f'{head[:-1]}, "data": {event.data}}}', "")
+def _of_channel(name: str, events: Sequence[Event]) -> Piece:
+    channel = json.dumps(name)
+    return Piece(
+        [
+            Event(
+                "event",
+                f'{{"channel":{channel},"event":"{event.name}",'
+                f'"id":{json.dumps(event.id)},"data":{event.data}}}',
+                "",
+            )
+            for event in events
+        ],
+        None,
+    )
 
 
-def _events(at: Services, channel: Channel) -> AsyncGenerator[Event, None]:
+def _pieces(at: Services, channel: Channel) -> AsyncGenerator[Piece, None]:
     match channel:
         case StatusChannel():
-            return _status(at)
+            return singly(_status(at))
         case QueryChannel():
             wanted = subscription(
-                at, channel.sql, snapshot=channel.snapshot, limit=None, after=channel.after
+                at,
+                channel.sql,
+                snapshot=channel.snapshot,
+                limit=None,
+                after=channel.after,
+                on_slow=OnSlow.SAMPLE,
+                since=channel.since,
             )
             return at.push.subscribe(wanted)
         case RecordsChannel():
-            return _records(at, channel)
+            return singly(_records(at, channel))
 
 
 async def _status(at: Services) -> AsyncGenerator[Event, None]:
