@@ -30,7 +30,13 @@ SESSION = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=iso_8601 -c bytea_o
 """Settings that the text form of values depends on."""
 # Offsets and rows are committed together, so a commit that a crash of PostgreSQL swallows is read
 # from the log again: waiting for the disk at each commit would buy nothing.
-_WRITER_SESSION = SESSION + " -c synchronous_commit=off -c client_min_messages=warning"
+# A writer that is frozen, or whose machine is gone, must not hold its views for ever: PostgreSQL
+# ends a session that says nothing, and with it its locks.
+_WRITER_SESSION = (
+    f"{SESSION} -c synchronous_commit=off -c client_min_messages=warning"
+    " -c idle_session_timeout=60s -c idle_in_transaction_session_timeout=120s"
+    " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
+)
 _CONNECT_SECONDS = 5
 _NAME_BYTES = 63
 _PREPARE_LOCK = 7_236_457_002
