@@ -84,6 +84,7 @@ def main() -> int:
             http="httptools",
             ws="none",
             access_log=False,
+            proxy_headers=False,
             server_header=False,
             log_config=None,
             timeout_graceful_shutdown=_GRACE_SECONDS,

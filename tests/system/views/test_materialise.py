@@ -423,6 +423,22 @@ def child(lab: Any, entry: Any, crash: str | None) -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
+def test_a_killed_writer_is_followed_by_another(lab: Any, topic: Topic) -> None:
+    t = lab.derived("handed_over", topic(2), {"k": "string", "n": "bigint"}, "k")
+    process = child(lab, t, "view-offsets:*:3")
+    lab.until(lambda: lab.postgres.rows("SELECT to_regclass('handed_over')") != [(None,)])
+    views = lab.serve(t)
+    for n in range(200):
+        lab.send(t.definition.topic, ({"k": f"k{n % 20}"}, {"k": f"k{n % 20}", "n": n}))
+    lab.until(lambda: process.poll() is not None)
+    assert process.returncode == -9
+    process.communicate()
+    lab.until(lambda: views.written == {"handed_over"})
+    lab.settle(views, t)
+    rows = lab.postgres.rows("SELECT k, n FROM handed_over")
+    assert dict(rows) == {f"k{n}": 180 + n for n in range(20)}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "point", ["view-poll", "view-write", "view-set-aside", "view-offsets", "view-commit"]
