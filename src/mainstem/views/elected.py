@@ -81,7 +81,7 @@ class Elected:
     def _beyond(self, share: int, now: float) -> Sequence[str]:
         """What is more than the share, and may go."""
         free = [n for n in sorted(self._mine) if self._kept_until.get(n, 0.0) <= now]
-        return free[: max(0, len(self._mine) - share)]
+        return free[: max(0, len(free) - share)]
 
     def _ask(self, sql: str, key: int) -> bool:
         row = self._connection.execute(sql, [key]).fetchone()

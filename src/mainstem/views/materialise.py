@@ -195,6 +195,7 @@ class Materialiser:
                 updated_at=iso_utc(view.updated_at) if view.updated_at else None,
             )
             for name, view in sorted(views.items())
+            if name not in self._problems
         ]
 
     # -- the thread
