@@ -21,6 +21,7 @@ from mainstem.log.connection import Connection
 
 _LOG = logging.getLogger("mainstem.gateway")
 _GRACE_SECONDS = 5
+_TURN_SECONDS = 0.001
 
 
 class _Server(uvicorn.Server):
@@ -72,6 +73,8 @@ def main() -> int:
     except MainstemError as error:
         _LOG.error("%s", error.render())
         return error.exit_code
+    # views are decoded in a thread; a request must not wait 5 ms for its turn each time
+    sys.setswitchinterval(_TURN_SECONDS)
     hosts = (endpoints.gateway_host, urlsplit(settings.gateway.url).hostname or "")
     services = Services(setup)
     server = _Server(
