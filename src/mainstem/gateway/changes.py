@@ -12,7 +12,6 @@ from mainstem.catalog.entry import Catalog, CatalogRecord, Entry, Origin
 from mainstem.catalog.explain import explain
 from mainstem.catalog.plan import ChangeInPlace, Plan
 from mainstem.catalog.schemas import Schemas
-from mainstem.definitions.indexes import check_indexes
 from mainstem.definitions.model import (
     Create,
     CreateIndex,
@@ -20,12 +19,12 @@ from mainstem.definitions.model import (
     Drop,
     DropIndex,
     FunctionDefinition,
-    Index,
     Kind,
 )
 from mainstem.definitions.project import load_definitions
 from mainstem.definitions.python_functions import load_functions
 from mainstem.errors import MainstemError, did_you_mean
+from mainstem.gateway.indexes import indexes_of, with_index, without_index
 from mainstem.log.catalog_store import CatalogStore
 from mainstem.views.store import check_names
 
@@ -162,48 +161,22 @@ class Changes:
         entry = catalog.get(index.table)
         if entry is None:
             raise unknown(catalog, index.table).at(index.location)
-        taken = indexes_of(catalog).get(index.name.lower())
-        if taken is not None:
-            if statement.if_not_exists:
-                return Done(f"index {taken.name} exists already")
-            raise MainstemError(
-                "DUPLICATE_NAME",
-                location=index.location,
-                name=index.name,
-                other=str(taken.location),
-            )
-        index = replace(index, table=entry.name)
-        changes = [
-            _with(owner, (*owner.definition.indexes, index)) for owner in _kept(catalog, entry)
-        ]
-        check_indexes(changes[0].definition)
-        self._executor.write_catalog({e.name.lower(): e for e in changes}, catalog.revision)
-        return Done(
-            f"index {index.name} on {entry.name} created; SHOW INDEXES says when it is made"
-        )
+        if statement.if_not_exists and index.name.lower() in indexes_of(catalog):
+            return Done(f"index {index.name} exists already")
+        self._change(with_index(catalog, entry, statement), catalog)
+        return Done(f"index {index.name} on {entry.name} is being made; SHOW INDEXES says how far")
 
     def drop_index(self, statement: DropIndex) -> Done:
         """DROP INDEX."""
         catalog = self._store.catalog()
-        known = indexes_of(catalog)
-        index = known.get(statement.name.lower())
-        if index is None:
-            if statement.if_exists:
-                return Done(f"there is no index {statement.name}")
-            names = [one.name for one in known.values()]
-            raise MainstemError(
-                "UNKNOWN_RELATION",
-                location=statement.location,
-                name=statement.name,
-                suggestion=did_you_mean(statement.name, names),
-            )
-        entry = catalog.entries[index.table.lower()]
-        changes = [
-            _with(owner, tuple(i for i in owner.definition.indexes if i != index))
-            for owner in _kept(catalog, entry)
-        ]
-        self._executor.write_catalog({e.name.lower(): e for e in changes}, catalog.revision)
-        return Done(f"index {index.name} on {entry.name} dropped")
+        if statement.if_exists and statement.name.lower() not in indexes_of(catalog):
+            return Done(f"there is no index {statement.name}")
+        self._change(without_index(catalog, statement), catalog)
+        return Done(f"index {statement.name} dropped")
+
+    def _change(self, entries: Iterable[Entry], catalog: Catalog) -> None:
+        changes: dict[str, CatalogRecord | None] = {e.name.lower(): e for e in entries}
+        self._executor.write_catalog(changes, catalog.revision)
 
     def pause(self, name: str, paused: bool) -> Done:
         """PAUSE or RESUME."""
@@ -216,10 +189,7 @@ class Changes:
         word = "paused" if paused else "resumed"
         if entry.paused is paused:
             return Done(f"{_title(entry)} was {word} before")
-        changes: dict[str, CatalogRecord | None] = {
-            entry.name.lower(): replace(entry, paused=paused)
-        }
-        self._executor.write_catalog(changes, catalog.revision)
+        self._change([replace(entry, paused=paused)], catalog)
         return Done(f"{_title(entry)} {word}")
 
     def _build(
@@ -250,25 +220,6 @@ class Changes:
             if brought.source is not None and brought.kind is Kind.TABLE:
                 _check_served(brought)
         return plan
-
-
-def indexes_of(catalog: Catalog) -> dict[str, Index]:
-    """All indexes by lower-case name."""
-    return {
-        index.name.lower(): index
-        for entry in catalog.of_kind(Kind.TABLE)
-        for index in entry.definition.indexes
-    }
-
-
-def _kept(catalog: Catalog, entry: Entry) -> list[Entry]:
-    """Who knows of a table's indexes: itself, and the source that it comes with."""
-    source = catalog.get(entry.definition.source or "")
-    return [entry] if source is None else [entry, source]
-
-
-def _with(entry: Entry, indexes: tuple[Index, ...]) -> Entry:
-    return replace(entry, definition=replace(entry.definition, indexes=indexes))
 
 
 def plan_text(plan: Plan) -> str:

@@ -41,9 +41,10 @@ from mainstem.definitions.resolve import classify
 from mainstem.errors import MainstemError
 from mainstem.gateway import connected
 from mainstem.gateway.backfills import SHOWN, Backfills
-from mainstem.gateway.changes import Changes, Done, indexes_of, plan_text, unknown
+from mainstem.gateway.changes import Changes, Done, plan_text, unknown
 from mainstem.gateway.contracts import Broken, explained_rules, rule_lines, rules_shown
 from mainstem.gateway.engine import Engine
+from mainstem.gateway.indexes import shown_indexes
 from mainstem.gateway.pulled import Asked, Known, Pulled, check_parameters
 from mainstem.gateway.records import outgoing, read_rows
 from mainstem.gateway.waiting import why_open
@@ -486,17 +487,6 @@ def _rows(names: Sequence[str], rows: list[list[Any]]) -> dict[str, Any]:
         "truncated": False,
         "freshness": None,
     }
-
-
-def shown_indexes(
-    catalog: Catalog, states: Mapping[tuple[str, str], str]
-) -> tuple[tuple[str, ...], list[list[Any]]]:
-    """What SHOW INDEXES shows: headings and rows."""
-    rows = [
-        [i.name, i.table, ", ".join(i.columns), states.get((i.table, i.name), "waiting")]
-        for _, i in sorted(indexes_of(catalog).items())
-    ]
-    return ("name", "table", "columns", "state"), rows
 
 
 def _noted(table: connected.Table, notes: Sequence[str]) -> dict[str, Any]:
