@@ -375,7 +375,8 @@ def test_indexes_come_and_go_and_are_rebuilt(lab: Any, topic: Topic) -> None:
         found = lab.postgres.rows(
             "SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_index i"
             " JOIN pg_class t ON t.oid = i.indrelid"
-            " JOIN pg_attribute a ON a.attrelid = i.indexrelid WHERE t.relname = 'found' AND NOT i.indisunique GROUP BY i.indexrelid"
+            " JOIN pg_attribute a ON a.attrelid = i.indexrelid"
+            " WHERE t.relname = 'found' AND NOT i.indisunique GROUP BY i.indexrelid"
         )
         return sorted(columns for (columns,) in found)
 
