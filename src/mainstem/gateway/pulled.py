@@ -16,6 +16,7 @@ from mainstem.definitions.model import Definition, Select
 from mainstem.definitions.to_postgres import to_postgres
 from mainstem.errors import MainstemError
 from mainstem.gateway.taken_in import TakenIn
+from mainstem.views.advice import Hint
 from mainstem.views.pull import Ask, Parameters, Pull
 
 _MOST_TEXTS = 1000
@@ -88,12 +89,19 @@ class Pulled:
         """The answer as lines of JSON, in pieces."""
         return await self._pull.stream(await self._ready(known, asked))
 
-    async def explain(self, select: Select, definitions: Mapping[str, Definition]) -> Any:
-        """PostgreSQL's text and plan of a query without parameters, and hints."""
+    async def explain(
+        self, select: Select, definitions: Mapping[str, Definition]
+    ) -> tuple[str, str, Sequence[Hint]]:
+        """The query in PostgreSQL's words, PostgreSQL's plan, if it can be had, and hints."""
         sql = to_postgres(select, definitions)
         if select.parameters:
             return sql, "", ()
-        plan, hints = await self._pull.explain(Ask(sql, tuple(definitions.values())))
+        try:
+            plan, hints = await self._pull.explain(Ask(sql, tuple(definitions.values())))
+        except MainstemError as error:
+            if error.code not in ("VIEW_NOT_READY", "VIEW_STORE_UNREACHABLE"):
+                raise
+            return sql, "", ()
         return sql, plan, hints
 
     async def _ready(self, known: Known, asked: Asked) -> Ask:
