@@ -83,17 +83,27 @@ def with_indexes(definitions: Sequence[Definition], indexes: Iterable[Index]) ->
 
 
 def _owner(by_name: Mapping[str, Definition], index: Index) -> Definition:
+    """The table, or the source that it comes with: what a source brings is not known here."""
     table = index.table.lower()
-    found = by_name.get(table) or by_name.get(table.partition(".")[0])
-    if found is None or (found.name.lower() != table and found.kind is not Kind.SOURCE):
-        known = [definition.name for definition in by_name.values()]
-        raise MainstemError(
-            "UNKNOWN_RELATION",
-            location=index.location,
-            name=index.table,
-            suggestion=did_you_mean(index.table, known),
-        )
-    return found
+    found = by_name.get(table)
+    if found is not None and found.kind is not Kind.SOURCE:
+        return found
+    sources = [d for d in by_name.values() if table.startswith(_prefix(d)) and d.captures]
+    if sources:
+        return max(sources, key=lambda source: len(_prefix(source)))
+    known = [definition.name for definition in by_name.values()]
+    raise MainstemError(
+        "UNKNOWN_RELATION",
+        location=index.location,
+        name=index.table,
+        suggestion=did_you_mean(index.table, known),
+    )
+
+
+def _prefix(source: Definition) -> str:
+    """What the names of a source's tables begin with."""
+    options = dict(source.captures.options) if source.captures else {}
+    return options.get("prefix", f"{source.name}_").lower()
 
 
 def brought(source: Definition, definition: Definition) -> Definition:
