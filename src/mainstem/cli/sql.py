@@ -29,6 +29,8 @@ app = typer.Typer()
         'mainstem sql -e "SELECT * FROM orders EMIT CHANGES"          live, until Ctrl-C',
         'mainstem sql -e "SELECT * FROM visits WHERE page = :page" --param page=/home',
         'mainstem sql --stream -o jsonl -e "SELECT * FROM visits"     all rows, as they come',
+        'mainstem sql -e "SELECT * FROM t AS OF TIMESTAMP now() - INTERVAL 1 HOUR"   as it was',
+        """mainstem sql -e "EXPLAIN ROW t WHERE id = 7" -o json         the events behind a row""",
         "mainstem sql -f report.sql -o csv > report.csv               a file",
         'echo "SHOW TABLES" | mainstem sql -o jsonl                   stdin',
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mainstem.definitions.lexer import Source
-from mainstem.definitions.model import Explain, Select
+from mainstem.definitions.model import Explain, ExplainRow, Select
 from mainstem.definitions.parse import parse
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import SourceLocation
@@ -51,7 +51,7 @@ def split(text: str, file: str) -> list[Piece]:
         start, end = tokens[0].start, tokens[-1].end
         push = isinstance(statement, Select) and statement.emit_changes
         query = isinstance(statement, Select) and not push
-        explain = isinstance(statement, Explain)
+        explain = isinstance(statement, (Explain, ExplainRow))
         pieces.append(Piece(text[start:end], start, source, push, query, explain))
     return pieces
 

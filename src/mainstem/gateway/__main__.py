@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from mainstem.config import load_project
 from mainstem.errors import MainstemError
 from mainstem.gateway.app import create_app
 from mainstem.gateway.connectors import ConnectPlace
+from mainstem.gateway.protocol import Http, WebSockets
 from mainstem.gateway.services import GatewaySetup, Services
 from mainstem.local.endpoints import Endpoints
 from mainstem.log.connection import Connection
@@ -22,6 +24,9 @@ from mainstem.log.connection import Connection
 _LOG = logging.getLogger("mainstem.gateway")
 _GRACE_SECONDS = 5
 _TURN_SECONDS = 0.001
+_FILES = 8192
+_MOST_FROM_CLIENT = 4096
+"""Bytes of a message over a WebSocket: clients have nothing to say there."""
 
 
 class _Server(uvicorn.Server):
@@ -35,6 +40,14 @@ class _Server(uvicorn.Server):
         """A signal to end came."""
         self._services.push.stop()
         super().handle_exit(sig, frame)
+
+
+def _allow_many_connections() -> None:
+    """A shell gives 1,024 files to a process: fewer than there may be subscriptions."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _connect(endpoints: Endpoints) -> ConnectPlace | None:
@@ -75,6 +88,7 @@ def main() -> int:
         return error.exit_code
     # views are decoded in a thread; a request must not wait 5 ms for its turn each time
     sys.setswitchinterval(_TURN_SECONDS)
+    _allow_many_connections()
     hosts = (endpoints.gateway_host, urlsplit(settings.gateway.url).hostname or "")
     services = Services(setup)
     server = _Server(
@@ -84,8 +98,10 @@ def main() -> int:
             host=endpoints.gateway_host,
             port=endpoints.gateway_port,
             loop="uvloop",
-            http="httptools",
-            ws="none",
+            http=Http,
+            ws=WebSockets,
+            ws_max_size=_MOST_FROM_CLIENT,
+            ws_per_message_deflate=False,
             access_log=False,
             proxy_headers=False,
             server_header=False,
