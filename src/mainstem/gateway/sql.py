@@ -416,7 +416,9 @@ class Statements:
                     lines.append(f"  of {definitions[name].name}: {told}")
                 return _message("\n".join(lines), {"class": kind, "read": read})
             case "past":
-                read = self._engine.extent(select.query, list(definitions.values()), select.moments)
+                sources = list(definitions.values())
+                ask = self._engine.extent
+                read = await asyncio.to_thread(ask, select.query, sources, select.moments)
                 lines = [f"query over the past: Spark reads {_extent(read)} in the log"]
                 lines += [f"  {r['stream']} as of {r['at']}" for r in read]
                 return _message(
