@@ -68,7 +68,6 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     )
     app.state.services = services
     problems.install(app)
-    app.router.routes.insert(0, tables.LOOKUP)
     for part in (
         sql, subscribe, live, objects, asyncapi, backfills, connectors, connector_kinds, sinks,
         hooks, plan, project, schema_diff, streams, topics, trials, quarantine, transforms, status,
@@ -77,8 +76,9 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
         app.include_router(part.router)
     registry = RegistryApp(services, app)
     app.openapi = lambda: _openapi(app, registry)  # type: ignore[method-assign]
+    shown = tables.TableRows(services, registry)
     read_only = services.settings.gateway.read_only
-    return Front(ReadOnly(registry) if read_only else registry, services.metrics, hosts)
+    return Front(ReadOnly(shown) if read_only else shown, services.metrics, hosts)
 
 
 def _openapi(app: FastAPI, registry: RegistryApp) -> dict[str, Any]:

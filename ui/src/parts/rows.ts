@@ -14,6 +14,8 @@ export interface LiveRows {
   /** How many changes came since the beginning. */
   changes: number;
   full: boolean;
+  /** Changes that were passed over because this tab was too slow for them. */
+  leftOut: number;
   problem: Problem | null;
   clear: () => void;
 }
@@ -25,10 +27,11 @@ interface Held {
   /** The snapshot is over: what comes now is a change. */
   begun: boolean;
   full: boolean;
+  leftOut: number;
   problem: Problem | null;
 }
 
-const nothing = (): Held => ({ columns: [], rows: new Map(), changes: 0, begun: false, full: false, problem: null });
+const nothing = (): Held => ({ columns: [], rows: new Map(), changes: 0, begun: false, full: false, leftOut: 0, problem: null });
 
 /** Follows `SELECT ... EMIT CHANGES`; a table's rows are replaced by key, those of a stream come on top. */
 export function useRows(sql: string | null): LiveRows {
@@ -63,8 +66,15 @@ function apply(held: Held, name: string, data: unknown): void {
     case "columns":
       held.columns = data as Column[];
       return;
+    case "snapshot":
+      held.rows.clear();
+      held.begun = false;
+      return;
     case "progress":
       held.begun = true;
+      return;
+    case "sampled":
+      held.leftOut += (data as { left_out: number }).left_out;
       return;
     case "error":
       held.problem = data as Problem;

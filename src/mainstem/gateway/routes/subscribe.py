@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated
@@ -9,16 +10,19 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Query, WebSocket
 from starlette.responses import StreamingResponse
 
-from mainstem.definitions.model import Select
+from mainstem.catalog.backfill import BEGINNING
+from mainstem.catalog.entry import Entry
+from mainstem.definitions.model import Kind, Select
 from mainstem.definitions.parse import parse_one
 from mainstem.definitions.resolve import classify
 from mainstem.errors import MainstemError
 from mainstem.gateway.events import EventStream, Form, begun, form_of, over_websocket
 from mainstem.gateway.services import Services, services
-from mainstem.views.changes import selection_of
+from mainstem.gateway.times import milliseconds
+from mainstem.views.changes import Selection, selection_of
 from mainstem.views.events import Piece
 from mainstem.views.subscriber import OnSlow, Subscription
-from mainstem.views.tokens import decode_token
+from mainstem.views.tokens import Token, decode_token
 
 router = APIRouter(tags=["queries"])
 _SSE_EXAMPLE = (
@@ -57,6 +61,10 @@ async def subscribe(
             description="When the client is slow: `block`, all come later; `sample`, the latest."
         ),
     ] = OnSlow.BLOCK,
+    since: Annotated[
+        str | None,
+        Query(description="Of a stream, where to begin: `beginning`, or a time (ISO 8601)."),
+    ] = None,
     accept: Annotated[str | None, Header()] = None,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> EventStream:
@@ -67,7 +75,13 @@ async def subscribe(
     sends the last one it saw as `after` or in `Last-Event-ID`. See docs/subscriptions.md.
     """
     wanted = subscription(
-        at, sql, snapshot=snapshot, limit=limit, after=after or last_event_id, on_slow=on_slow
+        at,
+        sql,
+        snapshot=snapshot,
+        limit=limit,
+        after=after or last_event_id,
+        on_slow=on_slow,
+        since=since,
     )
     # what is wrong from the beginning is an answer of its own, not an event
     return EventStream(await begun(at.push.subscribe(wanted)), form_of(accept))
@@ -81,12 +95,21 @@ async def subscribe_over_websocket(
     limit: Annotated[int | None, Query(ge=1)] = None,
     after: str | None = None,
     on_slow: OnSlow = OnSlow.BLOCK,
+    since: str | None = None,
 ) -> None:
     """The same, one text message for each event."""
     at: Services = socket.app.state.services
 
     async def pieces() -> AsyncGenerator[Piece, None]:
-        wanted = subscription(at, sql, snapshot=snapshot, limit=limit, after=after, on_slow=on_slow)
+        wanted = subscription(
+            at,
+            sql,
+            snapshot=snapshot,
+            limit=limit,
+            after=after,
+            on_slow=on_slow,
+            since=since,
+        )
         async with aclosing(at.push.subscribe(wanted)) as told:
             async for piece in told:
                 yield piece
@@ -102,8 +125,12 @@ def subscription(
     limit: int | None,
     after: str | None,
     on_slow: OnSlow = OnSlow.BLOCK,
+    since: str | None = None,
 ) -> Subscription:
-    """What a client asked for, checked."""
+    """What a client asked for, checked.
+
+    A token is where a client is; `since` is where one begins that has none yet.
+    """
     catalog = at.catalog()
     statement = parse_one(sql, functions=catalog.functions)
     if not isinstance(statement, Select) or not statement.emit_changes:
@@ -116,11 +143,31 @@ def subscription(
     entry = catalog.get(statement.query.inputs[0])
     if entry is None:
         raise MainstemError("UNKNOWN_RELATION", name=statement.query.inputs[0], suggestion="")
+    selection = selection_of(statement, entry.definition)
+    place = decode_token(after) if after else None
+    if place is None and since is not None:
+        place = _beginning(at, entry, selection, since)
     return Subscription(
         entry,
-        selection_of(statement, entry.definition),
+        selection,
         snapshot=snapshot,
-        after=decode_token(after) if after else None,
+        after=place,
         limit=limit,
         on_slow=on_slow,
     )
+
+
+def _beginning(at: Services, entry: Entry, selection: Selection, since: str) -> Token:
+    """The place in a stream's log at which a time began, as the token of this query."""
+    if entry.definition.kind is not Kind.STREAM:
+        raise MainstemError(
+            "BAD_REQUEST", problem="since is for streams: a table begins with the rows that it has"
+        )
+    topics = at.admin.topics_of(entry.definition)
+    if since == BEGINNING:
+        offsets = at.admin.all_begin_offsets(topics)
+    else:
+        moment = milliseconds("since", since)
+        offsets = {topic: at.admin.offsets_at(topic, moment) for topic in topics}
+    generation = entry.served_generation
+    return Token(entry.name, generation, selection.digest, int(time.time()), offsets)
