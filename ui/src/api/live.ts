@@ -3,7 +3,7 @@
 
 export type Channel =
   | { kind: "status" }
-  | { kind: "query"; sql: string; snapshot?: boolean }
+  | { kind: "query"; sql: string; snapshot?: boolean; since?: string }
   | { kind: "records"; topic: string; partition?: number; filter?: string; sample?: number };
 
 export interface LiveEvent {

@@ -5,12 +5,13 @@ import { Link } from "wouter";
 import { path, quoted, send } from "../api/gateway";
 import type { LogRecord, Thing } from "../api/model";
 import { useAct, useAsked, useLive, useObjects, useReadOnly, useStatus } from "../api/use";
+import { Filter } from "../parts/Filter";
 import { Definition } from "../parts/Definition";
 import { Grid, type GridRow } from "../parts/Grid";
 import { Badge, Copy, Empty, Facts, Head, Same, Tabs, Time, Told, useAddress } from "../parts/parts";
 import { count, laidOut, moment, number, seconds } from "../parts/text";
 
-const TABS = ["records", "definition", "produce"] as const;
+const TABS = ["records", "filter", "definition", "produce"] as const;
 const STARTS = { newest: "newest", oldest: "oldest", time: "a time", offset: "an offset", live: "live" };
 const MOST_LIVE = 2000;
 
@@ -43,7 +44,8 @@ export default function Stream({ name, topic }: { name?: string; topic?: string 
         {stream && <Link href={`/lineage?focus=${encodeURIComponent(stream.name)}`} className="button">Lineage</Link>}
       </Head>
       <Told problem={flow?.error} />
-      <Tabs of={name && !stream?.derived ? TABS : TABS.slice(0, name ? 2 : 1)} chosen={tab} />
+      <Tabs of={name && !stream?.derived ? TABS : TABS.slice(0, name ? 3 : 1)} chosen={tab} />
+      {tab === "filter" && stream && <Filter of={stream} />}
       {tab === "records" && <Records topic={read} />}
       {tab === "definition" && stream && <Definition of={stream} />}
       {tab === "produce" && stream && <Produce to={stream} />}

@@ -16,6 +16,8 @@ export interface LiveRows {
   full: boolean;
   /** Changes that were passed over because this tab was too slow for them. */
   leftOut: number;
+  /** The sum of the offsets that were reached, once it is known. */
+  scanned: number | null;
   problem: Problem | null;
   clear: () => void;
 }
@@ -28,13 +30,14 @@ interface Held {
   begun: boolean;
   full: boolean;
   leftOut: number;
+  scanned: number | null;
   problem: Problem | null;
 }
 
-const nothing = (): Held => ({ columns: [], rows: new Map(), changes: 0, begun: false, full: false, leftOut: 0, problem: null });
+const nothing = (): Held => ({ columns: [], rows: new Map(), changes: 0, begun: false, full: false, leftOut: 0, scanned: null, problem: null });
 
 /** Follows `SELECT ... EMIT CHANGES`; a table's rows are replaced by key, those of a stream come on top. */
-export function useRows(sql: string | null): LiveRows {
+export function useRows(sql: string | null, since?: string): LiveRows {
   const held = useRef<Held>(nothing());
   const drawing = useRef(0);
   const [shown, setShown] = useState<Held>(held.current);
@@ -53,7 +56,7 @@ export function useRows(sql: string | null): LiveRows {
     },
     [draw],
   );
-  useLive(sql === null ? null : { kind: "query", sql }, take);
+  useLive(sql === null ? null : { kind: "query", sql, ...(since === undefined ? {} : { since }) }, take);
   const clear = useCallback(() => {
     held.current = nothing();
     draw();
@@ -72,6 +75,7 @@ function apply(held: Held, name: string, data: unknown): void {
       return;
     case "progress":
       held.begun = true;
+      held.scanned = reached(data as { offsets?: Record<string, Record<string, number>> });
       return;
     case "sampled":
       held.leftOut += (data as { left_out: number }).left_out;
@@ -102,6 +106,10 @@ function apply(held: Held, name: string, data: unknown): void {
       }
     }
   }
+}
+
+function reached({ offsets }: { offsets?: Record<string, Record<string, number>> }): number {
+  return Object.values(offsets ?? {}).flatMap((at) => Object.values(at)).reduce((sum, offset) => sum + offset, 0);
 }
 
 function cellsOf(held: Held, row: Record<string, unknown>): unknown[] {
