@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import socket
 import sys
 from pathlib import Path
 from types import FrameType
@@ -68,6 +69,8 @@ def main() -> int:
             postgres_reader_url=endpoints.postgres_reader_url.get_secret_value(),
             project=project.folder,
             connect=_connect(endpoints),
+            name=f"{socket.gethostname()}:{endpoints.gateway_port}",
+            state=project.state_folder / "gateway",
         )
     except MainstemError as error:
         _LOG.error("%s", error.render())

@@ -36,6 +36,7 @@ from mainstem.gateway.listeners import Listeners
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.quarantine import Quarantine
 from mainstem.gateway.quarantine_follower import QuarantineFollower
+from mainstem.gateway.receipts import Once
 from mainstem.gateway.replay import Replay
 from mainstem.gateway.schema_follower import SchemaFollower
 from mainstem.gateway.source_follower import SourceFollower
@@ -46,6 +47,7 @@ from mainstem.log.admin import Admin
 from mainstem.log.catalog_store import CatalogStore, LogExecutor, LogFactsReader
 from mainstem.log.compacted import StateLog
 from mainstem.log.connection import Connection
+from mainstem.log.ledger import Ledger
 from mainstem.log.requests import Caller
 from mainstem.log.status_log import status_log
 from mainstem.schemas.codec import Codec
@@ -58,6 +60,7 @@ from mainstem.views.materialise import Materialiser
 from mainstem.views.pull import Pull
 from mainstem.views.push import Push
 from mainstem.views.readers import Readers
+from mainstem.vocabulary import SystemClock
 
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 1.0
@@ -77,6 +80,10 @@ class GatewaySetup:
     """Folder of the project, which secrets in files are relative to."""
     connect: ConnectPlace | None = None
     """None: there is no Kafka Connect."""
+    name: str = ""
+    """Of this gateway among others of the same log."""
+    state: Path = Path(".mainstem")
+    """Folder for copies of what the log holds."""
 
 
 class _Part(Protocol):
@@ -93,7 +100,11 @@ class Services:
         self.settings = settings
         self.connection = setup.connection
         self.admin = Admin(setup.connection)
-        self.writer = Writer(setup.connection)
+        self.writer = Writer(setup.connection, setup.name)
+        self.ledger = Ledger(
+            setup.connection, self.admin, setup.state, settings.kafka.replication_factor
+        )
+        self.once = Once(self.writer, self.ledger, SystemClock())
         self._caller = Caller(setup.connection)
         self.engine = Engine(self._caller)
         self._store = CatalogStore(setup.connection)
@@ -234,6 +245,7 @@ class Services:
         self.materialiser.stop()
         for part in (self._quarantined, self._caller, self._statuses, self._store, self.writer):
             part.close()
+        self.ledger.close()
         for registry in (self.registry, self._elsewhere):
             if registry is not None:
                 registry.close()
