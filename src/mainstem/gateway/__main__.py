@@ -34,6 +34,7 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal to end came."""
         self._services.push.stop()
+        self._services.members.stop()
         super().handle_exit(sig, frame)
 
 

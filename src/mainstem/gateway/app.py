@@ -14,9 +14,11 @@ from mainstem.gateway import problems
 from mainstem.gateway.front import Front
 from mainstem.gateway.registry_app import RegistryApp
 from mainstem.gateway.routes import (
+    aggregates,
     asyncapi,
     backfills,
     connectors,
+    groups,
     health,
     hooks,
     objects,
@@ -66,7 +68,7 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     app.router.routes.insert(0, tables.LOOKUP)
     for part in (
         sql, subscribe, objects, asyncapi, backfills, connectors, sinks, hooks, plan, streams,
-        topics, trials, quarantine, transforms, status,
+        aggregates, topics, groups, trials, quarantine, transforms, status,
         health, page,
     ):  # fmt: skip
         app.include_router(part.router)

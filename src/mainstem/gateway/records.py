@@ -59,6 +59,25 @@ def outgoing(definition: Definition, records: Iterable[Any], codec: Codec) -> li
     return made
 
 
+def record_key(definition: Definition, key: Any, codec: Codec) -> bytes:
+    """A key that was sent, as the records of it have it; BAD_REQUEST when it cannot be one."""
+    try:
+        if key is None:
+            raise Misfit("key", "a key was expected")
+        if definition.keys is not None:
+            return _encoded_key(definition, definition.keys, key, codec)
+        if len(definition.key) > 1:
+            return _json_key(definition, _key_fields(definition, key))
+        if len(definition.key) == 1:
+            _key_fields(definition, key)
+        return _given_key(key)
+    except Misfit as misfit:
+        problem = f"{misfit.path}: {misfit.problem}"
+    except UnicodeEncodeError:
+        problem = "key: it has half a character (a lone surrogate)"
+    raise MainstemError("BAD_REQUEST", problem=problem)
+
+
 def read_rows(definition: Definition, rows: Iterable[str], given: Collection[str]) -> list[Any]:
     """Rows of an INSERT, each as JSON text, as the records of a request.
 

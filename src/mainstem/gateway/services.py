@@ -27,12 +27,14 @@ from mainstem.connect.secrets import Secrets
 from mainstem.connect.targets.target import check_target
 from mainstem.definitions.model import Kind
 from mainstem.errors import MainstemError
+from mainstem.gateway.aggregates import Aggregates
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
 from mainstem.gateway.connectors import Connectors, ConnectPlace, LogTopics, keeper_of
 from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.listeners import Listeners
+from mainstem.gateway.members import Members
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.quarantine import Quarantine
 from mainstem.gateway.quarantine_follower import QuarantineFollower
@@ -47,6 +49,7 @@ from mainstem.log.admin import Admin
 from mainstem.log.catalog_store import CatalogStore, LogExecutor, LogFactsReader
 from mainstem.log.compacted import StateLog
 from mainstem.log.connection import Connection
+from mainstem.log.groups import Groups
 from mainstem.log.ledger import Ledger
 from mainstem.log.requests import Caller
 from mainstem.log.status_log import status_log
@@ -104,6 +107,8 @@ class Services:
         self.ledger = Ledger(
             setup.connection, self.admin, setup.state, settings.kafka.replication_factor
         )
+        self.groups = Groups(self.admin)
+        self.members = Members(setup.connection, self.admin)
         self.once = Once(self.writer, self.ledger, SystemClock())
         self._caller = Caller(setup.connection)
         self.engine = Engine(self._caller)
@@ -135,6 +140,9 @@ class Services:
             source = self.registry = Registry(topic_log(setup.connection, schemas.topic, replicas))
         self.schemas = KnownSchemas(source)
         self.codec = Codec(self.schemas)
+        self.aggregates = Aggregates(
+            setup.connection, self.admin, self.ledger, self.codec, SystemClock()
+        )
         self.materialiser = Materialiser(
             setup.connection,
             self.admin,
@@ -231,6 +239,7 @@ class Services:
     async def close(self) -> None:
         """End: subscriptions first, then the views, then what they stand on."""
         self.push.stop()
+        self.members.stop()
         self.push.close()
         self._stop.set()
         await asyncio.to_thread(self._close_blocking)
@@ -239,6 +248,7 @@ class Services:
     def _close_blocking(self) -> None:
         if self._starter.is_alive():
             self._starter.join()
+        self.members.close()
         self._schema_follower.close()
         self._source_follower.close()
         self.connectors.close()
