@@ -138,6 +138,7 @@ class Services:
             source = self._elsewhere = ExternalRegistry.from_settings(schemas)
         else:
             source = self.registry = Registry(topic_log(setup.connection, schemas.topic, replicas))
+        self.schema_source = source
         self.schemas = KnownSchemas(source)
         self.codec = Codec(self.schemas)
         self.aggregates = Aggregates(

@@ -94,6 +94,10 @@ class Admin:
         """Return when a broker answers; LOG_UNREACHABLE when none does in time."""
         self._metadata(timeout=timeout)
 
+    def cluster_id(self) -> str:
+        """Kafka's own name of the cluster."""
+        return str(self._metadata().cluster_id)
+
     # -- topics
 
     def topics(self, internal: bool = False) -> list[TopicInfo]:
