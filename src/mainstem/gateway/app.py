@@ -91,6 +91,6 @@ def _openapi(app: FastAPI, registry: RegistryApp, kafka: FastAPI) -> dict[str, A
         document["paths"].update(tables.OPENAPI)
         for inner in (registry.openapi(), kafka_app.openapi(kafka)):
             document["paths"].update(inner["paths"])
-            document["components"]["schemas"].update(inner["components"]["schemas"])
+            document["components"]["schemas"].update(inner.get("components", {}).get("schemas", {}))
         app.openapi_schema = document
     return app.openapi_schema
