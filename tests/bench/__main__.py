@@ -26,6 +26,7 @@ import formats
 import httpx2
 import latency
 import lookups
+import produce
 import small_flows
 import stateful
 import throughput
@@ -45,7 +46,7 @@ QUERIES = {
     "formats": tuple(formats.FORMATS),
     "tables": changing_tables.FIGURES,
 }
-WITH_STACK = ("small", "latency", "lookups", "registry", "memory")
+WITH_STACK = ("small", "latency", "lookups", "produce", "registry", "memory")
 Chosen = Mapping[str, list[str]]
 """The parts to run, each with its queries."""
 PARTS = ("throughput", "formats", "stateful", "tables", "connectors", *WITH_STACK, "demo")
@@ -196,6 +197,8 @@ def _stack(folder: Path, chosen: Chosen, goals: Goals) -> None:
             print_rows(("process", "MB"), shown, title)
         if "lookups" in chosen:
             _lookups(client, connection, stack.endpoints.gateway_url, goals)
+        if "produce" in chosen:
+            _produce(client, stack.endpoints.gateway_url, goals)
         if "registry" in chosen:
             _registry(stack.endpoints.gateway_url)
         if "small" in chosen:
@@ -251,6 +254,18 @@ def _lookups(client: Client, connection: Connection, url: str, goals: Goals) -> 
     out.print(
         f"look-ups by key over HTTP: {rate:,.0f} a second, p99 {slowest:.1f} ms"
         " (goal: 2,000 a second)"
+    )
+
+
+def _produce(client: Client, url: str, goals: Goals) -> None:
+    client.sql(produce.CREATE)
+    produce.batches(url)  # warm
+    rate = produce.batches(url)
+    goals.add("REST produce", f"{rate:,.0f} records a second", ">= 20,000", met=rate >= 20_000)
+    out.print(
+        f"records over HTTP, {produce.BATCH:,} a request: {rate:,.0f} a second"
+        f" (goal: 20,000 a second); with a key: {produce.batches(url, once=True):,.0f};"
+        f" as lines: {produce.lines(url):,.0f}"
     )
 
 

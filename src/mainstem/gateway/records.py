@@ -14,12 +14,13 @@ from typing import Any
 
 from mainstem.definitions.model import Definition, Format, Kind
 from mainstem.errors import MainstemError, did_you_mean
-from mainstem.gateway.typed_values import Misfit, as_number, encoded
+from mainstem.gateway.typed_values import Misfit, as_number, encoded, quoted
 from mainstem.log.producer import Outgoing
 from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.schemas.edge import NotEncoded, Write, key_json
 
 _FIELDS = frozenset(("value", "value_base64", "key", "key_base64", "timestamp", "headers"))
+_MADE = ("value_base64", "key_base64")
 _HEADER_FIELDS = frozenset(("name", "value", "value_base64"))
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -95,16 +96,16 @@ def read_rows(definition: Definition, rows: Iterable[str], given: Collection[str
 def _outgoing(definition: Definition, record: Any, codec: Codec, write: Write) -> Outgoing:
     if not isinstance(record, dict):
         raise Misfit("", "an object with the field value was expected")
-    for name in record.keys() - _FIELDS:
+    if not record.keys() <= _FIELDS:
+        name = min(record.keys() - _FIELDS)
         raise Misfit("", f"unknown field {json.dumps(name)}.{did_you_mean(name, _FIELDS)}")
     timestamp = record.get("timestamp")
     if timestamp is not None and (type(timestamp) is not int or not 0 <= timestamp < 2**53):
         raise Misfit("timestamp", "milliseconds since 1970 were expected")
     try:
         key, value = _key_and_value(definition, record, codec, write)
-        return Outgoing(
-            key, value, timestamp=timestamp, headers=_headers(record.get("headers") or [])
-        )
+        headers = _headers(given) if (given := record.get("headers")) else ()
+        return Outgoing(key, value, timestamp=timestamp, headers=headers)
     except UnicodeEncodeError:
         raise Misfit("", "a text of it has half a character (a lone surrogate)") from None
 
@@ -112,32 +113,52 @@ def _outgoing(definition: Definition, record: Any, codec: Codec, write: Write) -
 def _key_and_value(
     definition: Definition, record: Mapping[str, Any], codec: Codec, write: Write
 ) -> tuple[bytes | None, bytes | None]:
-    for name in ("key", "value"):
-        if record.get(name) is not None and record.get(f"{name}_base64") is not None:
-            raise Misfit(name, f"give either {name} or {name}_base64")
-    key = _bytes(record, "key_base64")
-    made = _bytes(record, "value_base64")
-    value, fields = record.get("value"), None
+    key, made = None, None
+    if not record.keys().isdisjoint(_MADE):
+        key, made = (_either(record, name) for name in ("key", "value"))
+    value = record.get("value")
     if made is not None:
-        value = _decoded(definition, made, codec)
-    elif value is None:
+        return _key_of_made(definition, record, key, made, codec), made
+    if value is None:
         return _deletion_key(definition, record.get("key"), key, codec), None
     if not isinstance(value, dict):
         raise Misfit("value", "a JSON object of the columns was expected")
-    if made is None or definition.format is Format.JSON:
-        fields = _fields(definition, value)
-        _check_time(definition, value)
-    if definition.format is Format.RAW and not any(v is not None for v in value.values()):
-        raise Misfit("value", "its only column needs a value")
+    fields = _fields(definition, value)
+    _check_value(definition, value)
     if key is None:
-        known = _fields(definition, _of_key(definition, value)) if fields is None else fields
-        key = _key_data(definition, record.get("key"), value, known, codec)
-    if made is not None or fields is None:
-        return key, made
+        key = _key_data(definition, record.get("key"), value, fields, codec)
     try:
         return key, write(fields)
     except NotEncoded as refused:
         raise _refused("value", refused) from None
+
+
+def _either(record: Mapping[str, Any], name: str) -> bytes | None:
+    """The bytes of a key or value that comes as the log is to hold it, if it does."""
+    made = _bytes(record, f"{name}_base64")
+    if made is not None and record.get(name) is not None:
+        raise Misfit(name, f"give either {name} or {name}_base64")
+    return made
+
+
+def _key_of_made(
+    definition: Definition,
+    record: Mapping[str, Any],
+    key: bytes | None,
+    made: bytes,
+    codec: Codec,
+) -> bytes | None:
+    """The key of a value that comes as the log is to hold it, which must be one that fits."""
+    value = _decoded(definition, made, codec)
+    if not isinstance(value, dict):
+        raise Misfit("value", "a JSON object of the columns was expected")
+    if definition.format is Format.JSON:
+        _fields(definition, value)
+    _check_value(definition, value)
+    if key is not None:
+        return key
+    fields = _fields(definition, _of_key(definition, value))
+    return _key_data(definition, record.get("key"), value, fields, codec)
 
 
 def _of_key(definition: Definition, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,17 +209,29 @@ def _refused(part: str, refused: NotEncoded) -> Misfit:
 
 def _fields(definition: Definition, value: dict[str, Any]) -> dict[str, str]:
     """JSON text of each field, in the order of the columns."""
-    known = {column.name: column for column in definition.columns}
-    for name in value.keys() - known.keys():
+    fields = {}
+    for column in definition.columns:
+        name = column.name
+        if name in value:
+            item = value[name]
+            if type(item) is str and column.type == "string":
+                fields[name] = quoted(item)
+            else:
+                fields[name] = encoded(item, column.type, f"value.{name}")
+    if len(fields) < len(value):
+        name = next(name for name in value if name not in fields)
+        known = [column.name for column in definition.columns]
         raise Misfit(f"value.{name}", f"there is no such column.{did_you_mean(name, known)}")
-    return {
-        name: encoded(value[name], column.type, f"value.{name}")
-        for name, column in known.items()
-        if name in value
-    }
+    return fields
 
 
-def _check_time(definition: Definition, value: dict[str, Any]) -> None:
+def _check_value(definition: Definition, value: Mapping[str, Any]) -> None:
+    _check_time(definition, value)
+    if definition.format is Format.RAW and not any(v is not None for v in value.values()):
+        raise Misfit("value", "its only column needs a value")
+
+
+def _check_time(definition: Definition, value: Mapping[str, Any]) -> None:
     """Every flow would put a record without its event time aside."""
     if definition.kind is Kind.STREAM and definition.event_time and definition.time is None:
         column = definition.column(definition.event_time)

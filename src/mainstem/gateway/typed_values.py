@@ -11,10 +11,13 @@ import json
 import re
 from datetime import datetime
 from decimal import Decimal
+from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
 from mainstem.definitions.types import struct_fields
 from mainstem.errors import did_you_mean
+
+__all__ = ["Misfit", "as_number", "encoded", "quoted"]
 
 _RANGES = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DIGITS = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
@@ -47,6 +50,8 @@ def encoded(value: Any, type_name: str, path: str) -> str:
     """The value as JSON text, when it fits the Spark type."""
     if value is None:
         return "null"
+    if type_name in _RANGES:
+        return _integer(value, type_name, path)
     if type_name.startswith("array<"):
         return _array(value, type_name[6:-1], path)
     if type_name.startswith("struct<"):
@@ -71,7 +76,7 @@ def _struct(value: Any, type_name: str, path: str) -> str:
     for name in value.keys() - types.keys():
         raise Misfit(f"{path}.{name}", f"there is no such field.{did_you_mean(name, types)}")
     pieces = (
-        f"{json.dumps(name)}:{encoded(item, types[name], f'{path}.{name}')}"
+        f"{quoted(name)}:{encoded(item, types[name], f'{path}.{name}')}"
         for name, item in value.items()
     )
     return "{" + ",".join(pieces) + "}"
@@ -82,8 +87,7 @@ def _map(value: Any, type_name: str, path: str) -> str:
         raise Misfit(path, "an object was expected")
     element = _map_values(type_name)
     pieces = (
-        f"{json.dumps(name)}:{encoded(item, element, f'{path}.{name}')}"
-        for name, item in value.items()
+        f"{quoted(name)}:{encoded(item, element, f'{path}.{name}')}" for name, item in value.items()
     )
     return "{" + ",".join(pieces) + "}"
 
@@ -99,8 +103,6 @@ def _map_values(type_name: str) -> str:
 
 
 def _scalar(value: Any, type_name: str, path: str) -> str:
-    if type_name in _RANGES:
-        return _integer(value, type_name, path)
     if type_name in ("float", "double"):
         if value in _NOT_FINITE or (type(value) in (int, Decimal)):
             return json.dumps(value) if isinstance(value, str) else str(value)
@@ -114,7 +116,7 @@ def _scalar(value: Any, type_name: str, path: str) -> str:
     if not isinstance(value, str):
         raise Misfit(path, f"a text ({type_name}) was expected, not {_shown(value)}")
     _check_text(value, type_name, path)
-    return json.dumps(value)
+    return quoted(value)
 
 
 def _integer(value: Any, type_name: str, path: str) -> str:
