@@ -127,3 +127,56 @@ def test_what_is_refused(group: Group, gateway: Gateway) -> None:
     http.put(f"{member}/subscription", json={"topics": ["gw_visits"]}).raise_for_status()
     assert len(group.take(member, 200)) == 200
     http.delete(member)
+
+
+def test_confluent_clients_find_their_paths(group: Group, gateway: Gateway) -> None:
+    """The flows of REST Proxy's documentation, v3 and v2."""
+    http, kafka = gateway.http, "/kafka"
+    [cluster] = http.get(f"{kafka}/v3/clusters").json()["data"]
+    base = f"{kafka}/v3/clusters/{cluster['cluster_id']}"
+    one = {"key": {"type": "BINARY", "data": "aw=="}, "value": {"type": "JSON", "data": {"n": 1}}}
+    written = http.post(f"{base}/topics/gw_visits/records", json={**one, "partition_id": 3}).json()
+    assert (written["error_code"], written["partition_id"], written["key"]["size"]) == (200, 3, 1)
+    two = http.post(f"{base}/topics/gw_visits/records", content=json.dumps(one) * 2).text
+    assert [json.loads(line)["topic_name"] for line in two.splitlines()] == ["gw_visits"] * 2
+    parts = http.get(f"{base}/topics/gw_visits/partitions").json()["data"]
+    assert [part["partition_id"] for part in parts] == [0, 1, 2, 3]
+    wrong = http.get(f"{base}/topics/nothing")
+    assert (wrong.status_code, wrong.json()["error_code"]) == (404, 40401)
+    own = http.post(f"{base}/topics/_mainstem.catalog/records", json=one)
+    assert own.status_code == 403
+
+    avro = {"Content-Type": "application/vnd.kafka.avro.v2+json"}
+    schema = '{"type":"record","name":"Visit","fields":[{"name":"n","type":["null","long"]}]}'
+    sent = {"value_schema": schema, "records": [{"value": {"n": {"long": 7}}}]}
+    produced = http.post(f"{kafka}/topics/gw_visits", json=sent, headers=avro).json()
+    assert produced["value_schema_id"] and produced["offsets"][0]["offset"] >= 0, produced
+    name = group.path.split("/")[-1]
+    wanted = {"name": "c1", "format": "avro", "auto.offset.reset": "earliest"}
+    made = http.post(f"{kafka}/consumers/{name}", json=wanted).json()
+    assert made["base_uri"].endswith(f"/kafka/consumers/{name}/instances/c1")
+    instance = f"{kafka}/consumers/{name}/instances/c1"
+    topics = {"topics": ["gw_visits"]}
+    assert http.post(f"{instance}/subscription", json=topics).status_code == 204
+    found: list[Any] = []
+
+    def enough() -> bool:
+        answer = http.get(f"{instance}/records", params={"timeout": 1000})
+        assert answer.headers["content-type"] == "application/vnd.kafka.avro.v2+json"
+        found.extend(answer.json())
+        return len(found) >= 204
+
+    eventually(enough, 60)
+    [record] = [r for r in found if isinstance(r["value"], dict) and r["value"] == {"n": 7}]
+    place = {"topic": "gw_visits", "partition": record["partition"]}
+    done = {"offsets": [{**place, "offset": record["offset"]}]}
+    assert http.post(f"{instance}/offsets", json=done).status_code == 200
+    kept = http.request("GET", f"{instance}/offsets", json={"partitions": [place]}).json()
+    assert kept["offsets"] == [{**place, "offset": record["offset"] + 1, "metadata": ""}]
+    [lag] = http.get(f"{base}/consumer-groups/{name}/lags").json()["data"]
+    assert lag["current_offset"] == record["offset"] + 1 and lag["consumer_id"]
+    back = http.post(f"{instance}/positions/beginning", json={"partitions": [place]})
+    assert back.status_code == 204
+    assert http.delete(instance).status_code == 204
+    gone = http.get(f"{instance}/records").json()
+    assert gone["error_code"] == 40403

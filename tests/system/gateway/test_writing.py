@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import signal
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
-import httpx2
 import pytest
 from tests.system.gateway.processes import Gateway
+from tests.system.gateway.two_gateways import TwoGateways
 
+from mainstem.aggregates import Aggregates
+from mainstem.client import Client
+from mainstem.errors import MainstemError
 from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import read_range
@@ -113,107 +114,12 @@ def test_the_same_key_with_another_body_is_refused(quotes: Gateway) -> None:
     assert empty.status_code == 400
 
 
-class Disaster:
-    """Kills a gateway again and again, and starts it, while others work."""
-
-    def __init__(self, gateway: Gateway, times: int) -> None:
-        self._gateway = gateway
-        self._times = times
-        self.over = threading.Event()
-
-    def run(self, progress: Callable[[], int], step: int) -> None:
-        try:
-            for number in range(1, self._times + 1):
-                while progress() < number * step:
-                    assert not self.over.wait(0.01)
-                self._gateway.stop(signal.SIGKILL)
-                self._gateway.start()
-                self._gateway.ready()
-        finally:
-            self.over.set()
-
-
-def until_answered(gateways: list[Gateway], turn: int, **request: Any) -> httpx2.Response:
-    """As a client does: the same request again, to whoever answers."""
-    while True:
-        gateway = gateways[turn % len(gateways)]
-        turn += 1
-        try:
-            with httpx2.Client(base_url=gateway.endpoints.gateway_url, trust_env=False) as http:
-                answer = http.request(timeout=60, **request)
-        except httpx2.TransportError:
-            continue
-        if answer.status_code not in (500, 502, 503):
-            return answer
-
-
-def test_a_request_is_written_once_by_two_gateways_one_of_which_dies(
-    quotes: Gateway, other: Gateway
-) -> None:
-    gateways, count = [quotes, other], 120
-    receipts: dict[str, list[Any]] = {}
-
-    def ask(number: int) -> None:
-        key = f"once-{number % count}"
-        sent = {"json": body(key, key), "headers": {"Idempotency-Key": key}}
-        answer = until_answered(gateways, number, method="POST", url=RECORDS, **sent)
-        assert answer.status_code == 200, answer.text
-        receipts.setdefault(key, []).append(answer.json()["records"])
-
-    disaster = Disaster(other, 2)
-    with ThreadPoolExecutor(9) as threads:
-        killing = threads.submit(
-            disaster.run, lambda: sum(map(len, list(receipts.values()))), count // 2
-        )
-        list(threads.map(ask, range(2 * count)))
-        disaster.over.wait(60)
-        killing.result()
+def test_two_gateways_one_of_which_dies(quotes: Gateway, other: Gateway) -> None:
+    """Requests are written once, and of appends upon the same version one goes through."""
+    two = TwoGateways(quotes, other)
+    two.run(requests=60, workers=3, events=5, kills=1)
     written = Counter(r.key for r in records(quotes, "gw_quotes"))
-    assert written == {b"once-%d" % n: 2 for n in range(count)}
-    assert all(len(answers) == 2 for answers in receipts.values())
-    assert [key for key, (one, two) in receipts.items() if one != two] == []
-
-
-def test_appends_expect_a_version_at_two_gateways_one_of_which_dies(
-    quotes: Gateway, other: Gateway
-) -> None:
-    gateways, path = [quotes, other], "/v1/streams/gw_quotes/append"
-    appended: list[tuple[int, str]] = []
-    conflicts = Counter[int]()
-
-    def work(worker: int) -> None:
-        """Append ten events, each upon the version that was seen."""
-        version = 0
-        for number in range(10):
-            while True:
-                kind = f"{worker}-{number}"
-                sent = {"key": "q", "expected_version": version, "events": [{"kind": kind}]}
-                key = {"Idempotency-Key": f"{kind} upon {version}"}
-                answer = until_answered(
-                    gateways, worker, method="POST", url=path, json=sent, headers=key
-                )
-                told = answer.json()
-                if answer.status_code == 200:
-                    assert told["version"] == version + 1, told
-                    version = told["version"]
-                    appended.append((version, kind))
-                    break
-                assert told["title"] == "VERSION_CONFLICT", told
-                assert told["actual_version"] > version
-                version = told["actual_version"]
-                conflicts[worker] += 1
-
-    disaster = Disaster(other, 2)
-    with ThreadPoolExecutor(7) as threads:
-        killing = threads.submit(disaster.run, lambda: len(appended), 15)
-        list(threads.map(work, range(6)))
-        disaster.over.wait(60)
-        killing.result()
-    assert sorted(version for version, _ in appended) == list(range(1, 61))
-    assert sum(conflicts.values())
-    loaded = quotes.http.get("/v1/streams/gw_quotes/aggregates/q").json()
-    assert [(e["version"], e["value"]["kind"]) for e in loaded["events"]] == sorted(appended)
-    assert len(records(quotes, "gw_quotes")) == loaded["version"] == 60
+    two.check(written, quotes.http.get("/v1/streams/gw_quotes/aggregates/q").json())
 
 
 def test_an_aggregate_is_loaded_from_its_snapshot_on(quotes: Gateway) -> None:
@@ -245,3 +151,23 @@ def test_an_aggregate_is_loaded_from_its_snapshot_on(quotes: Gateway) -> None:
     assert nobody["title"] == "AGGREGATE_UNKNOWN"
     ahead = quotes.http.put(f"{path}/snapshot", json={"version": 900, "state": 1}).json()
     assert (ahead["title"], ahead["actual_version"]) == ("VERSION_CONFLICT", 210)
+
+
+def test_aggregates_in_python(quotes: Gateway) -> None:
+    def fold(total: Decimal, event: dict[str, Any]) -> Decimal:
+        return total + event["amount"]
+
+    with Client(quotes.endpoints.gateway_url) as client:
+        paid = Aggregates(client, "gw_quotes", fold, lambda: Decimal(0), snapshot_every=10)
+        for number in range(25):
+            loaded = paid.load("a")
+            assert (loaded.version, loaded.state) == (number, Decimal("0.10") * number)
+            assert paid.append(loaded, [{"amount": Decimal("0.10")}]) == number + 1
+        assert client.aggregate("gw_quotes", "a")["snapshot"]["version"] == 20
+        with pytest.raises(MainstemError) as refused:
+            paid.append(loaded, [{"amount": 1}])
+        assert refused.value.code == "VERSION_CONFLICT"
+        assert paid.execute("a", lambda total: [{"amount": total}]) == 26
+        assert paid.load("a").state == 5
+        anew = Aggregates(client, "gw_quotes", lambda n, _: n + 1, lambda: 0, fold_version=2)
+        assert anew.load("a").state == 26  # it does not take the other one's snapshot
