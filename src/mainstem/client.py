@@ -283,7 +283,13 @@ class Client:
 
     def topics(self) -> list[dict[str, Any]]:
         """All topics but the internal ones."""
-        return list(self._call("GET", "/v1/topics")["topics"])
+        topics: list[dict[str, Any]] = []
+        page = self._call("GET", "/v1/topics")
+        while True:
+            topics += page["topics"]
+            if page.get("next") is None:
+                return topics
+            page = self._call("GET", "/v1/topics", params={"after": page["next"]})
 
     def groups(self, topic: str) -> dict[str, Any]:
         """Consumer groups that have read a topic, and how many were not asked."""

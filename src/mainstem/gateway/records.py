@@ -104,7 +104,8 @@ def _outgoing(definition: Definition, record: Any, codec: Codec, write: Write) -
         raise Misfit("timestamp", "milliseconds since 1970 were expected")
     try:
         key, value = _key_and_value(definition, record, codec, write)
-        headers = _headers(given) if (given := record.get("headers")) else ()
+        given = record.get("headers")
+        headers = () if given is None else _headers(given)
         return Outgoing(key, value, timestamp=timestamp, headers=headers)
     except UnicodeEncodeError:
         raise Misfit("", "a text of it has half a character (a lone surrogate)") from None
