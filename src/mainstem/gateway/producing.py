@@ -46,7 +46,7 @@ def write_part(
 ) -> Written:
     """Write some lines of a longer request, all or none."""
     topic, records = entry.definition.topic, []
-    for index, line in enumerate(lines.splitlines()):
+    for index, line in enumerate(lines.rstrip(b"\n").split(b"\n")):
         try:
             records.append(json.loads(line, parse_float=Decimal))
         except (ValueError, RecursionError) as error:
@@ -82,7 +82,7 @@ def write_together(
                 error.params["path"] = f"streams.{name}.{error.params['path']}"
             raise
         made += (replace(record, topic=topic) for record in some)
-        counts.append((entry.name, topic, len(some)))
+        counts.append((name, topic, len(some)))
     receipt = at.once.write("", made, asked)
     places = list(receipt.places)
     told: dict[str, Any] = {"written": len(places), "repeated": receipt.repeated, "streams": {}}

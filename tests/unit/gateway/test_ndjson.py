@@ -73,6 +73,11 @@ def test_what_is_wrong_later_is_a_line(client: TestClient, stub: Stub) -> None:
     body = lines(*(("ann",) * PART_RECORDS)) + b'{"value": {"usr": "bob"}}\n'
     answer = client.post("/v1/streams/clicks/records", content=body, headers=HEADERS)
     *_, last = [json.loads(line) for line in answer.text.splitlines()]
+    odd = client.post(
+        "/v1/streams/clicks/records", content=b'{"value":\r{"user": "ann"}}\r\n', headers=HEADERS
+    )
+    assert json.loads(odd.text.splitlines()[-1])["written"] == 1
+    del stub.writer.written[-1]
     assert last["error"]["title"] == "INVALID_RECORD" and last["written"] == PART_RECORDS
     assert f"record {PART_RECORDS} " in last["error"]["detail"]
     assert len(stub.writer.written) == PART_RECORDS
