@@ -2,7 +2,7 @@
 
 An example is a project folder with a `case.py`:
 
-    events(seed)      what happens, in its order: a list of `Event` and `Statement`
+    events(seed)      what happens, in its order: a list of `Event`, `Append` and `Statement`
     answer(events)    table or stream -> the rows that it must hold in the end, in plain Python
     remark(ask)       optional: something to tell beside it; `ask` takes a query and gives rows
 """
@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from mainstem.client import Client
+from mainstem.errors import MainstemError
 
 EXAMPLES = Path(__file__).parent
 _BATCH = 500
@@ -32,6 +33,16 @@ class Event:
     """A row for a stream or a table."""
 
     stream: str
+    row: Row
+
+
+@dataclass(frozen=True)
+class Append:
+    """An event for an aggregate, upon the version that its sender has seen; or it is refused."""
+
+    stream: str
+    key: str
+    seen: int
     row: Row
 
 
@@ -66,7 +77,7 @@ def case(name: str) -> ModuleType:
     return module
 
 
-def play(client: Client, steps: Iterable[Event | Statement]) -> int:
+def play(client: Client, steps: Iterable[Event | Append | Statement]) -> int:
     """Lets it happen, in batches; the number of events."""
     sent = 0
     batch: list[Event] = []
@@ -79,8 +90,21 @@ def play(client: Client, steps: Iterable[Event | Statement]) -> int:
             batch = []
         if isinstance(step, Statement):
             client.sql(step.sql)
+        if isinstance(step, Append):
+            sent += append(client, step)
     send(client, batch)
     return sent
+
+
+def append(client: Client, step: Append) -> int:
+    """1 when it is appended, 0 when somebody was quicker."""
+    try:
+        client.append(step.stream, step.key, [step.row], step.seen)
+    except MainstemError as error:
+        if error.code != "VERSION_CONFLICT":
+            raise
+        return 0
+    return 1
 
 
 def send(client: Client, batch: Sequence[Event]) -> None:
