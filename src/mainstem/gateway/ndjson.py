@@ -182,7 +182,7 @@ class _Telling:
             due, self._due = self._due, Written()
             if due.count:
                 await self._line(due.told(), more=True)
-            if self._last is not None:
+            if self._last is not None and not self._due.count:  # some may have come meanwhile
                 break
         await self._line(self._last, more=False)
 

@@ -99,8 +99,15 @@ def operations() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("mode", EXAMPLES_OF)
-@pytest.mark.parametrize(("method", "path"), operations())
+@pytest.mark.parametrize(
+    ("method", "path", "mode"),
+    [
+        (method, path, mode)
+        for method, path in operations()
+        for mode in EXAMPLES_OF
+        if mode == "positive" or method in ("post", "put")  # what has no body is hardly ever wrong
+    ],
+)
 def test_fuzz(world: World, api: Any, method: str, path: str, mode: str) -> None:
     from schemathesis import GenerationMode
     from schemathesis.checks import not_a_server_error
