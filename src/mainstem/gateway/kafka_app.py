@@ -19,8 +19,8 @@ from mainstem import __version__
 from mainstem.errors import MainstemError
 from mainstem.gateway.problems import REQUEST_ID, internal
 from mainstem.gateway.routes import kafka_v2, kafka_v3
+from mainstem.gateway.routes.kafka_v3 import PREFIX
 
-PREFIX = "/kafka"
 _NUMBERS = {
     "UNKNOWN_TOPIC": 40401,
     "MEMBER_UNKNOWN": 40403,
@@ -29,6 +29,9 @@ _NUMBERS = {
     "GROUP_STATE": 40903,
 }
 """Where Confluent has a number of its own; others are the status and 01."""
+
+
+__all__ = ["PREFIX", "kafka_app", "openapi"]
 
 
 def kafka_app(services: Any) -> FastAPI:

@@ -117,7 +117,7 @@ def test_the_same_key_with_another_body_is_refused(quotes: Gateway) -> None:
 def test_two_gateways_one_of_which_dies(quotes: Gateway, other: Gateway) -> None:
     """Requests are written once, and of appends upon the same version one goes through."""
     two = TwoGateways(quotes, other)
-    two.run(requests=60, workers=3, events=5, kills=1)
+    two.run(requests=40, workers=3, events=4, kills=1)
     written = Counter(r.key for r in records(quotes, "gw_quotes"))
     two.check(written, quotes.http.get("/v1/streams/gw_quotes/aggregates/q").json())
 

@@ -28,6 +28,8 @@ from mainstem.gateway.aggregates import Aggregates
 from mainstem.gateway.app import create_app
 from mainstem.gateway.members import Members
 from mainstem.gateway.receipts import Once
+from mainstem.schemas.codec import Codec
+from mainstem.schemas.known import KnownSchemas
 from mainstem.testing.registry import MemoryRegistry
 from mainstem.vocabulary import SystemClock
 
@@ -60,6 +62,7 @@ class World(Stub):
         self.ledger = cast(Any, MemoryLedger(self.log))
         self.once = Once(self.writer, self.ledger, clock)
         self.schema_source = MemoryRegistry()
+        self.codec = Codec(KnownSchemas(self.schema_source))
         self.aggregates = Aggregates(nothing, self.admin, self.ledger, self.codec, clock)
         self.aggregates._connection = self.connection
         self.members = Members(self.connection, self.admin, most=20)
@@ -161,3 +164,30 @@ def test_what_the_examples_say(world: World, api: Any) -> None:
             assert answer.status_code == 200, (path, kind, answer.text)
             tried += 1
     assert tried == 6
+
+
+def test_consumers_of_rest_proxy(world: World) -> None:
+    """The flow of its documentation, v2, and how errors look."""
+    from starlette.testclient import TestClient
+
+    client = TestClient(create_app(cast(Any, world), ["testserver"]))
+    topic, place = "/kafka/topics/users", {"topic": "users", "partition": 1}
+    form = {"content-type": "application/vnd.kafka.avro.v2+json"}
+    schema = '{"type":"record","name":"User","fields":[{"name":"n","type":["null","long"]}]}'
+    sent = {"value_schema": schema, "records": [{"value": {"n": {"long": 7}}, "partition": 1}]}
+    written = client.post(topic, json=sent, headers=form).json()
+    [at] = written["offsets"]
+    made = client.post("/kafka/consumers/g", json={"format": "avro", "name": "c"}).json()
+    assert made["base_uri"] == "http://testserver/kafka/consumers/g/instances/c"
+    uri = made["base_uri"]
+    assert client.post(f"{uri}/subscription", json={"topics": ["users"]}).status_code == 204
+    assert client.get(f"{uri}/subscription").json() == {"topics": ["users"]}
+    seek = {"offsets": [{**place, "offset": at["offset"]}]}
+    assert client.post(f"{uri}/positions", json=seek).status_code == 204
+    found = [r for r in client.get(f"{uri}/records?timeout=0").json() if r["partition"] == 1]
+    assert found == [{**place, "key": None, "value": {"n": 7}, "offset": at["offset"]}]
+    client.post(f"{uri}/offsets", json=seek).raise_for_status()
+    kept = client.request("GET", f"{uri}/offsets", json={"partitions": [place]}).json()
+    assert kept["offsets"] == [{**place, "offset": at["offset"] + 1, "metadata": ""}]
+    assert client.delete(uri).status_code == 204
+    assert client.get(f"{uri}/records").json()["error_code"] == 40403

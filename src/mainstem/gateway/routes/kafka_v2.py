@@ -20,7 +20,7 @@ from mainstem.gateway.embedded import (
     to_bytes,
 )
 from mainstem.gateway.members import LONGEST_WAIT_SECONDS, Batch
-from mainstem.gateway.routes.kafka_v3 import ERROR
+from mainstem.gateway.routes.kafka_v3 import ERROR, PREFIX
 from mainstem.gateway.services import Services, services
 from mainstem.log.producer import Outgoing
 from mainstem.schemas.avro_in import AvroIn
@@ -137,8 +137,9 @@ async def create(at: At, group: str, request: Request) -> dict[str, Any]:
         auto_commit=str(wanted.get("auto.commit.enable", "false")).lower() == "true",
         form=form,
     )
-    base = f"{str(request.base_url).rstrip('/')}/consumers/{group}/instances/{member.name}"
-    return {"instance_id": member.name, "base_uri": base}
+    base = f"{request.url.scheme}://{request.url.netloc}{PREFIX}"
+    uri = f"{base}/consumers/{group}/instances/{member.name}"
+    return {"instance_id": member.name, "base_uri": uri}
 
 
 @router.delete(_INSTANCE, status_code=204)

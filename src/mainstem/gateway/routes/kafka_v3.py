@@ -21,6 +21,8 @@ from mainstem.log.delivery import Place
 from mainstem.log.groups import Group, GroupMember, Lag
 from mainstem.log.producer import Outgoing
 
+PREFIX = "/kafka"
+"""Before all paths of REST Proxy."""
 ERROR: dict[int | str, dict[str, Any]] = {
     "4XX": {
         "description": "`error_code` and `message`, as Confluent's clients read them.",
