@@ -66,7 +66,6 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     )
     app.state.services = services
     problems.install(app)
-    app.router.routes.insert(0, tables.LOOKUP)
     for part in (
         sql, subscribe, objects, asyncapi, backfills, connectors, sinks, hooks, plan, streams,
         aggregates, cloud_events, topics, groups, trials, quarantine, transforms, status,
@@ -77,7 +76,7 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     app.mount(kafka_app.PREFIX, kafka)
     registry = RegistryApp(services, app)
     app.openapi = lambda: _openapi(app, registry, kafka)  # type: ignore[method-assign]
-    return Front(registry, services.metrics, hosts)
+    return Front(tables.TableRows(services, registry), services.metrics, hosts)
 
 
 def _openapi(app: FastAPI, registry: RegistryApp, kafka: FastAPI) -> dict[str, Any]:

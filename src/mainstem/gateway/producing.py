@@ -17,8 +17,8 @@ from mainstem.gateway.receipts import Asked, Receipt
 from mainstem.gateway.records import outgoing
 from mainstem.gateway.sql import check_writable
 from mainstem.gateway.writer import last_offsets
-from mainstem.log.delivery import Place
 from mainstem.log.producer import Outgoing
+from mainstem.receipts import write_receipt
 
 if TYPE_CHECKING:
     from mainstem.gateway.services import Services
@@ -38,7 +38,7 @@ def write(at: Services, entry: Entry, records: Sequence[Any], asked: Asked | Non
     """Write the records of a request, all or none; the receipt."""
     topic = entry.definition.topic
     receipt = at.once.write(topic, outgoing(entry.definition, records, at.codec), asked)
-    return receipt_of(topic, receipt)
+    return receipt_of(entry, receipt)
 
 
 def write_part(
@@ -71,7 +71,7 @@ def write_together(
 ) -> dict[str, Any]:
     """Write to several streams in one transaction; the receipt of each."""
     made: list[Outgoing] = []
-    counts: list[tuple[str, str, int]] = []
+    counts: list[tuple[str, Entry, int]] = []
     for name, records in streams.items():
         entry = target(at, name)
         topic = entry.definition.topic
@@ -82,13 +82,13 @@ def write_together(
                 error.params["path"] = f"streams.{name}.{error.params['path']}"
             raise
         made += (replace(record, topic=topic) for record in some)
-        counts.append((name, topic, len(some)))
+        counts.append((name, entry, len(some)))
     receipt = at.once.write("", made, asked)
     places = list(receipt.places)
     told: dict[str, Any] = {"written": len(places), "repeated": receipt.repeated, "streams": {}}
-    for name, topic, count in counts:
+    for name, entry, count in counts:
         some_places, places = places[:count], places[count:]
-        told["streams"][name] = receipt_of(topic, Receipt(some_places, receipt.repeated))
+        told["streams"][name] = receipt_of(entry, Receipt(some_places, receipt.repeated))
     return told
 
 
@@ -98,9 +98,9 @@ def whole_record(body: bytes, key: str | None) -> dict[str, Any]:
     return record if key is None else {**record, "key": key}
 
 
-def receipt_of(topic: str, receipt: Receipt) -> dict[str, Any]:
+def receipt_of(entry: Entry, receipt: Receipt) -> dict[str, Any]:
     """What a client is told: how many, the last offset by partition, and where each one is."""
-    places: Sequence[Place] = receipt.places
+    topic, places = entry.definition.topic, receipt.places
     offsets = last_offsets(places, topic)
     return {
         "written": len(places),
@@ -108,6 +108,7 @@ def receipt_of(topic: str, receipt: Receipt) -> dict[str, Any]:
         "offsets": {str(p): offset for p, offset in sorted(offsets.items())},
         "records": [{"partition": place.partition, "offset": place.offset} for place in places],
         "repeated": receipt.repeated,
+        "receipt": write_receipt({entry.name: offsets}),
     }
 
 

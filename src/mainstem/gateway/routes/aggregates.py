@@ -98,7 +98,7 @@ async def append(at: At, name: str, request: Request, idempotency_key: Key = Non
         aggregate = at.aggregates.of(entry, document.get("key"))
         asked = Asked.of(f"append {aggregate.id.hex()}", idempotency_key, body)
         done = at.aggregates.append(aggregate, expected, events, asked)
-        receipt = producing.receipt_of(entry.definition.topic, done.receipt)
+        receipt = producing.receipt_of(entry, done.receipt)
         return {"key": aggregate.key, "version": done.version, **receipt}
 
     return Response(_printed(await asyncio.to_thread(work)), media_type="application/json")

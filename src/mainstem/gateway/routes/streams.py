@@ -127,7 +127,8 @@ async def write(
 
     Without a `key` it comes from the key columns. In a table, `value: null` deletes the row of the
     key. Lines of JSON (`application/x-ndjson`) may go on without an end: they are written in parts
-    of up to 1,000, each all or none, and each is told of.
+    of up to 1,000, each all or none, and each is told of. With its `receipt` as
+    `wait_for`, a query answers when its tables have taken them in.
     """
     entry = producing.target(at, name)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
