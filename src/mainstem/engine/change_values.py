@@ -13,11 +13,13 @@ from functools import partial
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
 
 from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields
 from mainstem.engine.attempt import attempt
 from mainstem.engine.formats import NEW_CHANGE, Versions
+from mainstem.engine.parse import from_json
 from mainstem.engine.spark_errors import complaint
 from mainstem.schemas.changes import (
     BEGIN,
@@ -61,7 +63,7 @@ def parsed_change(definition: Definition, versions: Versions) -> SparkColumn:
         text = text.when(_begins(reading), payload)
     sides = (f"{side}:{_raw(_type(definition, side))}" for side in _SIDES)
     schema = f"struct<op:string,{','.join(sides)},source:{_SOURCE}>"
-    return attempt(F.from_json(text.cast("string"), schema, {"mode": "FAILFAST"}))
+    return attempt(from_json(text.cast("string"), DataType.fromDDL(schema)))
 
 
 def change_column(
