@@ -12,6 +12,7 @@ from typing import Any
 from mainstem.client import Client
 from play import Answer, Row
 from stage import say
+from world import World
 
 _LOOK_EVERY_SECONDS = 0.3
 
@@ -38,8 +39,29 @@ class Compared:
         return self.right == self.expected == self.found
 
 
+Ask = Callable[[str, Sequence[str]], list[list[Any]]]
+"""The rows of a table, a stream, or what another server holds, by name and columns."""
+
+
+def asking(client: Client, world: World) -> Ask:
+    """Asks Mainstem, or where a name says so, a server around it."""
+
+    def ask(name: str, columns: Sequence[str]) -> list[list[Any]]:
+        kind, colon, what = name.partition(":")
+        if kind == "quarantine":
+            found = client.quarantine({"stream": what, "limit": "500"})["records"]
+            return [[record[column] for column in columns] for record in found]
+        if colon:
+            return world.holds(name, columns)
+        listed = ", ".join(columns) or "*"
+        rows: list[list[Any]] = client.sql(f"SELECT {listed} FROM {name}")["rows"]
+        return rows
+
+    return ask
+
+
 def wait_for(
-    client: Client, answer: Answer, flows: Iterable[str], seconds: float
+    client: Client, ask: Ask, answer: Answer, flows: Iterable[str], seconds: float
 ) -> list[Compared]:
     """Compares until all is right and all is read, or until time is up."""
     deadline = time.monotonic() + seconds
@@ -48,7 +70,7 @@ def wait_for(
         late = time.monotonic() > deadline
         compared: list[Compared] = []
         for name, rows in answer.items():
-            compared.append(compare(client, name, rows))
+            compared.append(compare(ask, name, rows))
             if not (compared[-1].equal or late):
                 break  # the others are asked when this one is right
         progress = ", ".join(f"{c.name} {c.right} of {c.expected} rows" for c in compared)
@@ -72,11 +94,10 @@ def troubles(client: Client, flows: Iterable[str]) -> Iterator[str]:
             yield f"{name}: {number} records came too late"
 
 
-def compare(client: Client, name: str, rows: Sequence[Row]) -> Compared:
+def compare(ask: Ask, name: str, rows: Sequence[Row]) -> Compared:
     """What a table or stream holds now beside what it must hold; order does not count."""
     columns = tuple(rows[0]) if rows else ()
-    listed = ", ".join(columns) or "*"
-    held = client.sql(f"SELECT {listed} FROM {name}")["rows"]  # noqa: S608 - our own names
+    held = ask(name, columns)
     expected = [tuple(row[column] for column in columns) for row in rows]
     samples = [
         next((row[column] for row in rows if row[column] is not None), None) for column in columns

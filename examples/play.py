@@ -2,16 +2,18 @@
 
 An example is a project folder with a `case.py`:
 
-    events(seed)      what happens, in its order: a list of `Event` and `Statement`
-    answer(events)    table or stream -> the rows that it must hold in the end, in plain Python
+    events(seed)      what happens, in its order: a list of steps
+    answer(events)    table or stream -> the rows that it must hold in the end, in plain Python;
+                      or `postgres:marketing.contacts`, ...: what another server must hold
     remark(ask)       optional: something to tell beside it; `ask` takes a query and gives rows
+    NEEDS             optional: the servers around Mainstem, see `world.py`
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +44,45 @@ class Statement:
     sql: str
 
 
+@dataclass(frozen=True)
+class Sql:
+    """A transaction in a database outside of Mainstem."""
+
+    database: str
+    text: str
+    fails: bool = False
+    """True: it is taken back."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Lines that a program sends to where `to` says: a variable of NEEDS."""
+
+    to: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Posted:
+    """What another service posts to a webhook."""
+
+    source: str
+    body: Row
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that somebody puts into the project's folder."""
+
+    path: str
+    text: str
+
+
+Step = Event | Statement | Sql | Line | Posted | File
+Outside = Callable[[Step], None]
+"""Lets a step happen that is neither an event nor a statement."""
+
+
 def clock(at: datetime) -> str:
     """A time as it stands in an event."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -66,21 +107,20 @@ def case(name: str) -> ModuleType:
     return module
 
 
-def play(client: Client, steps: Iterable[Event | Statement]) -> int:
-    """Lets it happen, in batches; the number of events."""
-    sent = 0
+def play(client: Client, steps: Sequence[Step], outside: Outside) -> None:
+    """Lets it happen; events in batches."""
     batch: list[Event] = []
     for step in steps:
         if isinstance(step, Event):
             batch.append(step)
-            sent += 1
-        if batch and (len(batch) == _BATCH or isinstance(step, Statement)):
+        if batch and (len(batch) == _BATCH or not isinstance(step, Event)):
             send(client, batch)
             batch = []
         if isinstance(step, Statement):
             client.sql(step.sql)
+        elif not isinstance(step, Event):
+            outside(step)
     send(client, batch)
-    return sent
 
 
 def send(client: Client, batch: Sequence[Event]) -> None:

@@ -9,18 +9,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from compare import Compared, troubles, wait_for
+from compare import Compared, asking, troubles, wait_for
 from mainstem.cli.pipeline import wait_for_flows
 from mainstem.client import Client
 from mainstem.errors import MainstemError
-from play import EXAMPLES, case, names, play
-from stage import apply, say, stack
+from play import EXAMPLES, Step, case, names, play
+from stage import Stage, apply, say, stack, wait_for_sources
+from world import NotHereError, World, world
 
 SEED = 7
 START_SECONDS = 240.0
@@ -38,9 +40,12 @@ def main() -> int:
         list_examples()
         return 0
     try:
-        with stack(EXAMPLES / chosen.name) as (client, run):
-            say.print(f"page: {run.gateway_url}/")
-            return 0 if check(client, chosen.name, seed=chosen.seed) else 1
+        with world([chosen.name]) as around, stack(EXAMPLES / chosen.name) as stage:
+            say.print(f"page: {stage.run.gateway_url}/")
+            return 0 if check(stage, around, chosen.name, seed=chosen.seed) else 1
+    except NotHereError as missing:
+        say.print(f"{chosen.name} cannot run here: {missing}", style="red", markup=False)
+        return 1
     except KeyboardInterrupt:
         say.print("stopped; nothing is left running")
         return 130
@@ -53,22 +58,48 @@ def list_examples() -> None:
     """What there is to run."""
     for name in names():
         about = (case(name).__doc__ or "").splitlines()[0]
-        print(f"{name:<10} {about}")
+        print(f"{name:<12} {about}")
     print("\nmake example NAME=searches, or python examples/run.py searches")
 
 
 def check(
-    client: Client, name: str, *, seed: int = SEED, patience: float = PATIENCE_SECONDS
+    stage: Stage,
+    around: World,
+    *names: str,
+    seed: int = SEED,
+    patience: float = PATIENCE_SECONDS,
 ) -> bool:
-    """Applies an example, plays it, and compares what comes of it with its own answer."""
-    example = case(name)
+    """Applies examples, plays them, and compares what comes of it with their own answers."""
+    client = stage.client
     began = time.monotonic()
-    flows = apply(client, EXAMPLES / name)
+    flows = apply(client, *(EXAMPLES / name for name in names))
     wait_for_flows(client, flows, START_SECONDS)
-    steps = example.events(seed)
-    sent = play(client, steps)
-    say.print(f"produced {sent} events")
-    compared = wait_for(client, example.answer(steps), flows, patience)
+    wait_for_sources(client, START_SECONDS)
+    say.print(f"all flows run, after {time.monotonic() - began:.0f} s")
+    stories = {name: case(name).events(seed) for name in names}
+    for steps in stories.values():
+        play(client, steps, lambda step: stage.outside(step, around))
+        say.print(f"played {len(steps)} steps")
+    right = [
+        has_right_answer(client, around, name, stories[name], flows, patience) for name in names
+    ]
+    verdict = "right" if all(right) else "WRONG"
+    say.print(f"{', '.join(names)}: {verdict}, after {time.monotonic() - began:.0f} s")
+    return all(right)
+
+
+def has_right_answer(
+    client: Client,
+    around: World,
+    name: str,
+    steps: Sequence[Step],
+    flows: Iterable[str],
+    patience: float,
+) -> bool:
+    """Waits for an example's answer, and shows it beside what there is."""
+    example = case(name)
+    ask = asking(client, around)
+    compared = wait_for(client, ask, example.answer(steps), flows, patience)
     right = all(c.equal for c in compared)
     out = Console(width=110)
     for one in compared:
@@ -79,7 +110,6 @@ def check(
         out.print(trouble, style="red", markup=False)
     if right and hasattr(example, "remark"):
         out.print(example.remark(lambda sql: client.sql(sql)["rows"]), markup=False)
-    say.print(f"{name}: {'right' if right else 'WRONG'}, after {time.monotonic() - began:.0f} s")
     return right
 
 

@@ -45,7 +45,8 @@ def main() -> int:
     once = options.parse_args().once
     began = time.monotonic()
     try:
-        with stack(HERE) as (client, run):
+        with stack(HERE) as stage:
+            client, run = stage.client, stage.run
             apply(client, HERE)
             say.print(f"ready after {time.monotonic() - began:.0f} s")
             say.print(f"page: {run.gateway_url}/")

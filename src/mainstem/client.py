@@ -41,6 +41,7 @@ _AWAY = (
     "LOG_UNREACHABLE",
     "VIEW_STORE_UNREACHABLE",
     "VIEW_NOT_READY",
+    "SUBSCRIBER_TOO_SLOW",
 )
 """What passes by itself, or is given up on after a while."""
 
@@ -347,19 +348,22 @@ class Client:
         snapshot: bool = True,
         limit: int | None = None,
         after: str | None = None,
+        on_slow: str = "block",
         on_retry: Callable[[MainstemError], None] | None = None,
     ) -> Iterator[Event]:
         """Events of a SELECT ... EMIT CHANGES, for ever or until `limit` changes have come.
 
         A lost connection is taken up again behind the last event, so that no change is missed or
-        repeated; the error is raised when the gateway stays away for the client's time-out.
+        repeated; the error is raised when the gateway stays away for the client's time-out. With
+        `on_slow="sample"` changes that wait are passed over when a later one makes them void.
         """
         position, received = after, 0
         pause, give_up = _FIRST_PAUSE, time.monotonic() + self.timeout
         while True:
             left = None if limit is None else limit - received
             try:
-                for event in self._events(sql, snapshot=snapshot, limit=left, after=position):
+                asked = {"snapshot": str(snapshot).lower(), "on_slow": on_slow}
+                for event in self._events(sql, asked, limit=left, after=position):
                     pause, give_up = _FIRST_PAUSE, time.monotonic() + self.timeout
                     position = event.id or position
                     received += event.kind in _CHANGES
@@ -382,9 +386,9 @@ class Client:
     # -- transport
 
     def _events(
-        self, sql: str, *, snapshot: bool, limit: int | None, after: str | None
+        self, sql: str, asked: Mapping[str, str], *, limit: int | None, after: str | None
     ) -> Iterator[Event]:
-        params = {"sql": sql, "snapshot": str(snapshot).lower()}
+        params = {"sql": sql, **asked}
         if limit is not None:
             params["limit"] = str(limit)
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})

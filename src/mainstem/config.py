@@ -149,6 +149,11 @@ class ConnectSettings(Section):
         0, ge=0, le=65535, description="Port of the local worker; 0 takes a free one."
     )
     memory: str = Field("256m", pattern=r"^\d+[mg]$", description="Heap of the local worker.")
+    classes: tuple[str, ...] = Field(
+        (),
+        description="Classes that definitions with the connector `connect` may name in that"
+        " cluster. The local worker has those of the jars in the folder `plugins` of the project.",
+    )
 
 
 class QuerySettings(Section):

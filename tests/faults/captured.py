@@ -35,7 +35,7 @@ CHANGES = "shop.public.things"
 PIPELINE = """
 CREATE SOURCE shop WITH (
   connector = 'postgres-cdc', url = '${{env:SHOP_URL}}', tables = 'things', outbox = 'outbox',
-  heartbeat = '1 second');
+  heartbeat = '1 second', commits = 'true');
 CREATE SINK copies FROM shop_things WITH (
   connector = 'postgres', url = '${{env:COPIES_URL}}', table = 'copies.things',
   trigger = '1 second');
@@ -129,6 +129,7 @@ class CapturedWorld:
             *self._changes_differ(),
             *self._files_differ(),
             *self._events_differ(),
+            *self._commits_differ(),
         ]
         quarantine = self.client.status()["quarantine"]["records"]
         if quarantine:
@@ -246,6 +247,42 @@ class CapturedWorld:
             problems.append("events that were gone before the source began")
         return problems
 
+    def _commits_differ(self) -> list[str]:
+        """The transactions: each has ended once, with as many changes as are in the log."""
+        topics = [
+            CommittedTopic(self.connection, topic, _transaction)
+            for topic in (CHANGES, "shop.public.outbox", "shop.transaction")
+        ]
+        changes: Counter[str] = Counter()
+        begun: Counter[str] = Counter()
+        ends: dict[str, list[int]] = {}
+
+        def all_ended() -> bool:
+            *tables, marks = [next(iter(topic.look().values()), []) for topic in topics]
+            changes.clear()
+            changes.update(number for table in tables for number, _ in table if number)
+            begun.clear()
+            ends.clear()
+            for number, count in marks:
+                if count is None:
+                    begun[str(number)] += 1
+                elif count:
+                    ends.setdefault(str(number), []).append(count)
+            return changes.keys() <= ends.keys()
+
+        try:
+            eventually(all_ended, SECONDS, every=1.0)
+        except AssertionError:
+            return [f"without an end: {sorted(changes.keys() - ends.keys())[:5]}"]
+        # one that was begun again, behind a crash, may count from there on
+        wanted = {number: [count] for number, count in changes.items() if begun[number] == 1}
+        again = {number: found for number, found in ends.items() if begun[number] > 1}
+        print(f"{len(wanted):,} transactions, {len(again)} of them begun again: {again}")
+        once = {number: found for number, found in ends.items() if number not in again}
+        problems = check_rows("the ends of transactions", wanted, once)
+        more = [n for n, found in again.items() if len(found) > 1 or found[0] > changes[n]]
+        return problems + [f"more changes than there are: {more}"] * bool(more)
+
     def _states(self) -> list[str]:
         """For whoever reads why it failed."""
         try:
@@ -310,6 +347,14 @@ def _told(record: Record) -> tuple[str, str | None, Change]:
     row = payload["after"] or payload["before"] or {}
     version = row.get("version") if payload["after"] else None
     return payload["op"], payload["source"]["lsn"], Change(payload["op"], row.get("id"), version)
+
+
+def _transaction(record: Record) -> tuple[str | None, int | None]:
+    """The transaction of a change; or one that begins, or ends: with how many changes it had."""
+    payload = json.loads(record.value or b"{}")["payload"]
+    if "op" in payload:
+        return None if payload["op"] == "r" else str(payload["source"]["txId"]), None
+    return payload["id"].partition(":")[0], payload["event_count"]
 
 
 def _event(record: Record) -> Event:

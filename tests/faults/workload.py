@@ -23,14 +23,12 @@ _MAKE = """
 CREATE TABLE things (
   id bigint PRIMARY KEY, version bigint NOT NULL, price numeric(12,2), note text);
 ALTER TABLE things ALTER note SET STORAGE EXTERNAL;
-ALTER TABLE things REPLICA IDENTITY FULL;
 CREATE TABLE outbox (
   id bigint PRIMARY KEY, aggregatetype text, aggregateid text, type text, payload jsonb);
 CREATE TABLE ledger (number bigint PRIMARY KEY);
 """
 _LARGE = "x" * 3_000
-"""PostgreSQL keeps it beside the row, and does not send it with an update that leaves it alone, but
-with the row before."""
+"""PostgreSQL keeps it beside the row, and does not send it with an update that leaves it alone."""
 _PAUSE_SECONDS = 0.01
 _ABORTED = 0.1
 _BACK_SECONDS = 120

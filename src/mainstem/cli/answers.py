@@ -40,6 +40,8 @@ def show_answer(
         session.say(f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}")
         if answer.get("note"):
             session.say(answer["note"])
+    for warning in answer.get("warnings") or ():
+        session.warn(warning)
     if answer.get("truncated"):
         session.warn(f"only the first {len(rows)} rows are shown; there are more (WHERE, LIMIT)")
     if answer.get("freshness"):

@@ -25,6 +25,8 @@ app = typer.Typer()
         "mainstem sql                                                 a shell",
         'mainstem sql -e "SELECT * FROM page_visits"                  rows',
         'mainstem sql -e "SELECT * FROM orders EMIT CHANGES"          live, until Ctrl-C',
+        'mainstem sql -e "SELECT * FROM t AS OF TIMESTAMP now() - INTERVAL 1 HOUR"   as it was',
+        """mainstem sql -e "EXPLAIN ROW t WHERE id = 7" -o json         the events behind a row""",
         "mainstem sql -f report.sql -o csv > report.csv               a file",
         'echo "SHOW TABLES" | mainstem sql -o jsonl                   stdin',
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mainstem.definitions.lexer import Source
-from mainstem.definitions.model import Explain, Select
+from mainstem.definitions.model import Explain, ExplainRow, Select
 from mainstem.definitions.parse import parse
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import SourceLocation
@@ -48,7 +48,7 @@ def split(text: str, file: str) -> list[Piece]:
     for tokens, statement in zip(source.statements(), statements, strict=True):
         start, end = tokens[0].start, tokens[-1].end
         push = isinstance(statement, Select) and statement.emit_changes
-        explain = isinstance(statement, Explain)
+        explain = isinstance(statement, (Explain, ExplainRow))
         pieces.append(Piece(text[start:end], start, source, push, explain))
     return pieces
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from mainstem.connect.capture import Captured, Outbox
 from mainstem.definitions.connections import receipts
@@ -23,6 +24,13 @@ CHANGES = "_changes"
 _AFTER = "after_"
 """Before the columns of the row in a change that was made flat."""
 _FOREVER = "forever"
+_COMMITS = "commits"
+"""The option that asks for a stream of the source's transactions, and what that is called."""
+_MARK = (
+    "struct<status:string,id:string,event_count:bigint,"
+    "data_collections:array<struct<data_collection:string,event_count:bigint>>,ts_ms:bigint>"
+)
+"""What Debezium writes when a transaction begins, and when it has ended."""
 
 
 def definitions_of(source: Definition, captured: Sequence[Captured]) -> tuple[Definition, ...]:
@@ -38,12 +46,14 @@ def definitions_of(source: Definition, captured: Sequence[Captured]) -> tuple[De
     options = dict(source.captures.options)
     prefix = options.get("prefix", f"{source.name}_")
     made: dict[str, Definition] = {}
-    for table in captured:
-        for definition in _objects(source, table, prefix + _own_name(table)):
-            if definition.name.lower() in made:
-                other = made[definition.name.lower()].location
-                raise MainstemError("DUPLICATE_NAME", name=definition.name, other=other)
-            made[definition.name.lower()] = definition
+    found = [_objects(source, table, prefix + _own_name(table)) for table in captured]
+    if options.get(_COMMITS, "").lower() == "true":
+        found.append((_commits(source, prefix + _COMMITS),))
+    for definition in chain.from_iterable(found):
+        if definition.name.lower() in made:
+            other = made[definition.name.lower()].location
+            raise MainstemError("DUPLICATE_NAME", name=definition.name, other=other)
+        made[definition.name.lower()] = definition
     return tuple(made.values())
 
 
@@ -80,7 +90,7 @@ def _own_name(captured: Captured) -> str:
     return name if schema == captured.home else f"{schema}_{name}"
 
 
-def _objects(source: Definition, table: Captured, name: str) -> tuple[Definition, Definition]:
+def _objects(source: Definition, table: Captured, name: str) -> tuple[Definition, ...]:
     _check_name(name, "prefix")
     changes = Definition(
         name=name + CHANGES,
@@ -115,6 +125,22 @@ def _objects(source: Definition, table: Captured, name: str) -> tuple[Definition
         comment=f"rows of {table.table}, captured by {source.name}",
     )
     return changes, rows
+
+
+def _commits(source: Definition, name: str) -> Definition:
+    """The stream of the source's transactions, as Debezium writes it: kept as long as changes."""
+    return Definition(
+        name=name,
+        kind=Kind.STREAM,
+        topic=f"{source.name}.transaction",
+        location=source.location,
+        text=source.text,
+        columns=(Column("payload", _MARK),),
+        partitions=1,
+        retention=_FOREVER,
+        source=source.name,
+        comment=f"transactions of {source.name}",
+    )
 
 
 def _router(source: Definition, changes: Definition, outbox: Outbox, name: str) -> Definition:

@@ -6,8 +6,8 @@ and be begun again, by this process or another.
 To make one:
 1. its secrets are written to their file. Crash: the file is there, and is written again, the same.
 2. Connect checks the configuration, which changes nothing.
-3. the topics of its own (heartbeats, history of tables) are made, if there are none: Connect makes
-   no topics.
+3. the topics of its own (heartbeats, history of tables, rows of a sink) are made, if there are
+   none: Connect makes no topics.
 4. Connect takes it, with the label of the source. Crash: it is there, and is found by its name.
 
 To add tables to one:
@@ -40,9 +40,12 @@ from typing import Any, Protocol
 
 from mainstem.connect.carrier import LABEL, Around, Carrier, SourceState, Wanted
 from mainstem.connect.client import ConnectClient, Connector, State
-from mainstem.connect.debezium_common import HISTORY_TOPIC, NOTICES_TOPIC, SIGNALS_TOPIC, TABLES
+from mainstem.connect.debezium_common import NOTICES_TOPIC, SIGNALS_TOPIC, TABLES
 from mainstem.connect.kept_secrets import KeptSecrets
+from mainstem.connect.plugin_config import taken_records
+from mainstem.connect.secrets import has_reference
 from mainstem.connect.snapshots import Letters, Snapshots
+from mainstem.connect.spec import Role
 from mainstem.errors import MainstemError
 
 _LOG = logging.getLogger(__name__)
@@ -75,6 +78,9 @@ class Topics(Letters, Protocol):
     def written(self, topics: Sequence[str]) -> int:
         """How many records these topics have taken so far."""
 
+    def forget(self, topic: str, before: Mapping[int, int]) -> None:
+        """Delete the records of some partitions that are before an offset."""
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -84,8 +90,8 @@ class Surroundings:
     secrets: KeptSecrets
     carrier: Callable[[str], Carrier]
     """By the connector's name in CREATE SOURCE."""
-    resolve: Callable[[str, Mapping[str, str]], dict[str, Any]]
-    """Values of the options of a connector, secrets filled in."""
+    resolve: Callable[[Wanted], dict[str, Any]]
+    """Values of the options of a source or sink, secrets filled in."""
     mask: Callable[[str], str]
     topics: Topics
     clients: Mapping[str, str] = field(default_factory=dict)
@@ -183,8 +189,7 @@ class Care:
         config, _ = self._config(self.wanted, self.found)
         if SIGNALS_TOPIC not in config:
             raise MainstemError("SNAPSHOT_IMPOSSIBLE", connector=self.wanted.connector)
-        for topic, forever in _own_topics(config).items():
-            self.at.topics.make(topic, forever=forever)
+        self._make_topics(self.wanted, config)
         snapshots = self._take_up(config)
         for table in tables:
             snapshots.ask(table, uuid.uuid4().hex, self.at.clock())
@@ -210,8 +215,7 @@ class Care:
         stopped = found is not None and found.own is not None and found.own.state is State.STOPPED
         if found is None:
             self._check(wanted, config)
-            for topic, forever in _own_topics(config).items():
-                self.at.topics.make(topic, forever=forever)
+            self._make_topics(wanted, config)
             client.create(self.name, config, stopped=wanted.paused)
             _LOG.info("connector of %s made", wanted.name)
             return
@@ -220,8 +224,7 @@ class Care:
                 client.stop(self.name)
                 return  # its tasks end meanwhile; the next step goes on
             self._check(wanted, config)
-            for topic, forever in _own_topics(config).items():
-                self.at.topics.make(topic, forever=forever)
+            self._make_topics(wanted, config)
             client.configure(self.name, config)
             _LOG.info("connector of %s changed", wanted.name)
             return
@@ -240,7 +243,7 @@ class Care:
 
     def _config(self, wanted: Wanted, found: Connector | None) -> tuple[dict[str, str], bool]:
         """The configuration, its secrets put away; and whether those are new."""
-        options = {**self.at.resolve(wanted.connector, wanted.options), **wanted.columns}
+        options = {**self.at.resolve(wanted), **wanted.columns}
         secrets: dict[str, str] = {}
 
         def put_away(key: str, value: str) -> str:
@@ -248,7 +251,8 @@ class Care:
             return self.at.secrets.reference(wanted.name, key)
 
         tables = list(wanted.tables)
-        around = Around(self.name, self.at.clients)
+        secret = frozenset(name for name, text in wanted.options.items() if has_reference(text))
+        around = Around(self.name, self.at.clients, wanted.role, wanted.topics, secret)
         configure = self.at.carrier(wanted.connector).config
         config = configure(wanted.name, options, tables, put_away, around)
         renewed = self.at.secrets.write(wanted.name, secrets)
@@ -262,6 +266,10 @@ class Care:
         if complaints:
             problem = "; ".join(f"{c.field}: {c.problem}" for c in complaints)
             raise MainstemError("CONNECTOR_INVALID", name=wanted.name, problem=problem)
+
+    def _make_topics(self, wanted: Wanted, config: Mapping[str, str]) -> None:
+        for topic, forever in self.at.carrier(wanted.connector).topics(config).items():
+            self.at.topics.make(topic, forever=forever)
 
     # -- snapshots
 
@@ -329,9 +337,13 @@ class Care:
         """Ask the system itself; that it does not answer is for its connector to say."""
         self._looked = now
         try:
-            options = self.at.resolve(wanted.connector, wanted.options)
+            options = self.at.resolve(wanted)
             state = self.at.carrier(wanted.connector).state
             self.system = state(wanted.name, options, self.offsets)
+            if wanted.role is Role.SINK:
+                taken = taken_records(self.offsets())
+                for topic in taken.keys() & wanted.topics:
+                    self.at.topics.forget(topic, taken[topic])
         except MainstemError as error:
             self.system = None
             _LOG.info("%s could not be asked: %s", wanted.name, self.at.mask(error.message))
@@ -369,11 +381,12 @@ class Care:
             client.stop(self.name)
             return  # its tasks end meanwhile; the next step goes on
         client.reset_offsets(self.name)
-        if made_for is not None and not self._left:
-            options = self.at.resolve(made_for.connector, made_for.options)
-            self.at.carrier(made_for.connector).remove(made_for.name, options)
-        for topic in _own_topics(found.config):
-            self.at.topics.remove(topic)
+        if made_for is not None:
+            carrier = self.at.carrier(made_for.connector)
+            if not self._left:
+                carrier.remove(made_for.name, self.at.resolve(made_for))
+            for topic in carrier.topics(found.config):
+                self.at.topics.remove(topic)
         client.delete(self.name)
         if made_for is not None:
             self.at.secrets.forget(made_for.name)
@@ -395,14 +408,6 @@ class Care:
             error.at(self.wanted.location)
         self.error = self.last_error = error
         self.last_error_at = time.time()
-
-
-def _own_topics(config: Mapping[str, str]) -> dict[str, bool]:
-    """Topics that a connector of Debezium writes to beside those of its tables; True: for ever."""
-    prefix, name = config.get("topic.heartbeat.prefix"), config.get("topic.prefix")
-    found = {f"{prefix}.{name}": False} if prefix and name else {}
-    kept = (HISTORY_TOPIC, SIGNALS_TOPIC, NOTICES_TOPIC)
-    return found | {config[key]: True for key in kept if key in config}
 
 
 def _added(wanted: Wanted, found: Connector | None) -> dict[str, str]:

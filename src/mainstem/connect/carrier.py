@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from mainstem.connect.spec import Role
 from mainstem.vocabulary import SourceLocation
 
 PutAway = Callable[[str, str], str]
@@ -42,6 +43,11 @@ class Around:
     clients: Mapping[str, str] = field(default_factory=dict)
     """How Kafka is reached by a plugin that does so itself, in the words of Java's clients; it may
     hold passwords."""
+    role: Role = Role.SOURCE
+    topics: tuple[str, ...] = ()
+    """That it writes to, or reads."""
+    secret: frozenset[str] = frozenset()
+    """Options that are written with a reference."""
 
 
 class Configure(Protocol):
@@ -72,11 +78,14 @@ class Carrier:
     state: Callable[[str, Mapping[str, Any], Offsets], SourceState]
     remove: Callable[[str, Mapping[str, Any]], None]
     """Removes what the connector has left in the system; harmless when nothing is left."""
+    topics: Callable[[Mapping[str, str]], Mapping[str, bool]]
+    """Topics of its own, by its configuration, which come and go with it; True: records stay for
+    ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A source of the catalog, as its connector sees it."""
+    """A source of the catalog, or a sink, as its connector sees it."""
 
     name: str
     identity: int
@@ -91,26 +100,28 @@ class Wanted:
     """What is done to columns at the source (`source_transforms`): more values beside options."""
     location: SourceLocation | None = None
     """Where it is defined."""
+    role: Role = Role.SOURCE
 
     def label(self) -> str:
         """What the connector's configuration says of it: enough to remove it, when it is dropped
         from the catalog.
         """
-        return json.dumps(
-            {
-                "name": self.name,
-                "identity": self.identity,
-                "connector": self.connector,
-                "options": dict(self.options),
-            },
-            sort_keys=True,
-        )
+        said = {
+            "name": self.name,
+            "identity": self.identity,
+            "connector": self.connector,
+            "options": dict(self.options),
+        }
+        sink = {"role": self.role} if self.role is Role.SINK else {}
+        return json.dumps({**said, **sink}, sort_keys=True)
 
     @classmethod
     def from_config(cls, config: Mapping[str, str]) -> Wanted | None:
         """The source that a connector was made for; None: it is none of ours."""
         try:
             said = json.loads(config[LABEL])
-            return cls(said["name"], said["identity"], said["connector"], said["options"])
+            role = Role(said.get("role", Role.SOURCE))
+            parts = (said["name"], said["identity"], said["connector"], said["options"])
+            return cls(*parts, role=role)
         except (KeyError, ValueError, TypeError):
             return None

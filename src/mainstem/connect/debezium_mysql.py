@@ -12,17 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mainstem.connect.carrier import Around, Configure, PutAway
-from mainstem.connect.debezium_common import (
-    HISTORY_TOPIC,
-    client_config,
-    common_config,
-    snapshot_config,
-)
+from mainstem.connect.debezium_common import common_config, history_config, snapshot_config
 from mainstem.connect.mysql_connection import address
 from mainstem.connect.source_transforms import in_database
-from mainstem.vocabulary import INTERNAL_PREFIX
 
-_HISTORY = "schema.history.internal"
 _FIRST_ID = 2**31
 _MYSQL = {
     "connector.class": "io.debezium.connector.mysql.MySqlConnector",
@@ -55,7 +48,7 @@ def _configure(fixed: Mapping[str, str], tls: Mapping[str, str], *, snapshots: b
             **_VALUES,
             **common_config(name, in_database(options, at.database), tables),
             **(snapshot_config(name, put_away, around) if snapshots else {}),
-            **_history(name, put_away, around),
+            **history_config(name, put_away, around),
         }
         if at.password is not None:
             config["database.password"] = put_away("database.password", at.password)
@@ -72,16 +65,6 @@ mariadb_config = _configure(_MARIADB, {"disabled": "disable", "required": "trust
 def _server_id(connector: str) -> int:
     """The same for each start, and another for each source; few servers have ids so large."""
     return _FIRST_ID + zlib.crc32(connector.encode()) % _FIRST_ID
-
-
-def _history(name: str, put_away: PutAway, around: Around) -> dict[str, str]:
-    return {
-        _HISTORY: "io.debezium.storage.kafka.history.KafkaSchemaHistory",
-        HISTORY_TOPIC: f"{INTERNAL_PREFIX}history.{name}",
-        f"{_HISTORY}.kafka.bootstrap.servers": around.clients["bootstrap.servers"],
-        **client_config(f"{_HISTORY}.producer", put_away, around),
-        **client_config(f"{_HISTORY}.consumer", put_away, around),
-    }
 
 
 _VALUES = {

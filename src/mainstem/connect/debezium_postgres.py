@@ -17,7 +17,6 @@ from mainstem.connect.postgres_slots import publication_of, slot_of
 from mainstem.schemas.changes import UNAVAILABLE
 
 _HEARTBEAT = "mainstem_heartbeat"
-_RESELECT = "post.processors.reselect"
 _SSL = {
     "sslmode": "database.sslmode",
     "sslrootcert": "database.sslrootcert",
@@ -54,6 +53,8 @@ def connector_config(
         **common_config(name, options, tables),
         **snapshot_config(name, put_away, around),
     }
+    if options["commits"]:
+        config["provide.transaction.metadata"] = "true"
     if "password" in at:
         config["database.password"] = put_away("database.password", at["password"])
     return config
@@ -74,10 +75,7 @@ _VALUES = {
     "hstore.handling.mode": "json",
     "include.unknown.datatypes": "true",
     "datatype.propagate.source.type": r".+\.(?:numeric|_numeric|money)",
-    # of an update, PostgreSQL does not send large values that stay as they are
+    # of an update, PostgreSQL does not send large values that stay as they are; to look them up in
+    # the source would tell what they are by then, or were before
     "unavailable.value.placeholder": UNAVAILABLE,
-    "post.processors": "reselect",
-    f"{_RESELECT}.type": "io.debezium.processors.reselect.ReselectColumnsPostProcessor",
-    f"{_RESELECT}.reselect.unavailable.values": "true",
-    f"{_RESELECT}.reselect.null.values": "false",
 }

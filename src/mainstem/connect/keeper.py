@@ -99,7 +99,9 @@ class Keeper:
         for name in {**sources, **found}:
             self._submit(name, sources.get(name), found.get(name))
         for name in self._cares.keys() - sources.keys() - found.keys():
-            del self._cares[name]
+            if name not in self._jobs or self._jobs[name].done():
+                del self._cares[name]
+                self._at.secrets.forget(name)  # of one that Connect has refused, too
         if not sources and not found and idle:
             self._worker.want(())
 

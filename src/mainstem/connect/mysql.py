@@ -5,21 +5,18 @@ What is missing is told with the statement that mends it, before anything is mad
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
 from mainstem.connect.capture import Captured
+from mainstem.connect.chosen_tables import captured_column, check_table_name, chosen_tables
 from mainstem.connect.mysql_connection import Server, address, connected, place
 from mainstem.connect.mysql_rights import check_rights, check_table_rights
 from mainstem.connect.mysql_types import TEXTS, UNREADABLE, MySqlType, spark_type
 from mainstem.connect.source_transforms import DROP, check_table, check_tables, in_database
-from mainstem.errors import MainstemError, did_you_mean
-from mainstem.vocabulary import HIDDEN_PREFIX, RESERVED_COLUMNS, Column
-
-_TOPIC_PART = re.compile(r"[A-Za-z0-9_-]+")
-_MOST_NAMED = 10
+from mainstem.errors import MainstemError
+from mainstem.vocabulary import Column
 
 _SETTINGS = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL",
              "binlog_row_value_options": ""}  # fmt: skip
@@ -106,32 +103,19 @@ def _check_definitions(server: Server) -> None:
 def _chosen(server: Server, options: Mapping[str, Any], database: str) -> list[tuple[str, str]]:
     """The tables that the option `tables` names, in its order."""
     known = {f"{t['schema']}.{t['name']}": (t["schema"], t["name"]) for t in server.rows(_TABLES)}
-    chosen: dict[str, tuple[str, str]] = {}
-    for written in options["tables"]:
-        pattern = written if "." in written else f"{database}.{written}"
-        found = {name: table for name, table in known.items() if fnmatchcase(name, pattern)}
-        if not found:
-            if "*" not in pattern:  # one that the user may not see is not shown
-                schema, _, name = pattern.partition(".")
-                check_table_rights(server, address(options).user, (schema, name))
-            raise MainstemError(
-                "SOURCE_TABLE_UNKNOWN",
-                option="tables",
-                table=written,
-                where=place(options),
-                known=", ".join([*known][:_MOST_NAMED]) or "none",
-                suggestion=did_you_mean(pattern, known),
-            )
-        chosen |= found
-    return list(chosen.values())
+
+    def unseen(pattern: str) -> None:  # one that the user may not see is not shown
+        schema, _, name = pattern.partition(".")
+        check_table_rights(server, address(options).user, (schema, name))
+
+    return chosen_tables(known, options["tables"], database, place(options), unseen)
 
 
 def _captured(
     server: Server, name: str, table: tuple[str, str], options: Mapping[str, Any], *, joins: bool
 ) -> Captured:
     full = ".".join(table)
-    if not all(map(_TOPIC_PART.fullmatch, table)):
-        raise MainstemError("INVALID_NAME", name=full, what="a captured table", option="tables")
+    check_table_name(*table)
     key = tuple(row["name"] for row in server.rows(_KEY, table))
     if not key:
         raise MainstemError("SOURCE_NO_KEY", table=full, option="tables")
@@ -152,15 +136,8 @@ def _left_out(table: str, column: Mapping[str, Any], options: Mapping[str, Any])
 
 
 def _column(table: str, column: Mapping[str, Any]) -> Column:
-    name, problem = column["name"], None
     kind = spark_type(
         MySqlType(column["type"], column["shown"], column["precision"], column["scale"])
     )
-    if kind is None:
-        problem = f"has the type {column['shown']}, which cannot be captured"
-    elif name.lower() in RESERVED_COLUMNS or name.lower().startswith(HIDDEN_PREFIX):
-        problem = "has a name that Mainstem uses itself"
-    if problem is not None or kind is None:
-        params = {"table": table, "column": name, "problem": problem}
-        raise MainstemError("SOURCE_COLUMN", **params, option="tables")
-    return Column(name, kind)
+    problem = f"has the type {column['shown']}, which cannot be captured"
+    return captured_column(table, column["name"], kind, problem)

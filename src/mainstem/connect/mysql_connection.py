@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
+from mainstem.connect.server_address import Address, read_address
 from mainstem.errors import MainstemError
 
 if TYPE_CHECKING:
@@ -24,17 +23,6 @@ _TLS: dict[str, dict[str, Any]] = {
 _LOGIN_REFUSED = (1045, 1698)
 NOT_ALLOWED = (1044, 1142, 1143, 1227, 1370, 3118)
 """Numbers of the errors that say so."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where the server is, who logs in, and the database that is meant where none is named."""
-
-    host: str
-    port: int
-    user: str
-    password: str | None
-    database: str
 
 
 class Server:
@@ -63,17 +51,7 @@ class Server:
 
 def address(options: Mapping[str, Any]) -> Address:
     """What the options say of it; INVALID_OPTION for a bad URL."""
-    try:
-        url = urlsplit(options["url"])
-        port = url.port or _PORT
-    except ValueError:
-        raise _bad_url() from None
-    database = unquote(url.path.removeprefix("/"))
-    if url.scheme not in ("mysql", "mariadb") or not url.hostname or not database:
-        raise _bad_url()
-    user = options.get("user") or unquote(url.username or "")
-    password = options.get("password") or (None if url.password is None else unquote(url.password))
-    return Address(url.hostname, port, user, password, database)
+    return read_address(options, ("mysql", "mariadb"), _PORT, "MySQL or MariaDB")
 
 
 def place(options: Mapping[str, Any]) -> str:
@@ -134,13 +112,3 @@ def _told(error: Exception, options: Mapping[str, Any], user: str) -> MainstemEr
             grant="grant the user what the message names",
         )
     return MainstemError("CONNECTOR_UNREACHABLE", what=where, problem=text)
-
-
-def _bad_url() -> MainstemError:
-    return MainstemError(
-        "INVALID_OPTION",
-        option="url",
-        value="...",  # it may hold a password
-        problem="it is not the URL of a database of MySQL or MariaDB",
-        advice="Write for example mysql://user@host:3306/database.",
-    )

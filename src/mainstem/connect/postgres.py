@@ -14,19 +14,23 @@ from typing import Any
 from psycopg import sql
 
 from mainstem.connect.capture import Captured, Outbox
+from mainstem.connect.chosen_tables import captured_column, check_table_name, chosen_tables
 from mainstem.connect.postgres_connection import Connected, connected, place
 from mainstem.connect.postgres_slots import slot_of
 from mainstem.connect.postgres_types import PostgresType, spark_type
 from mainstem.connect.source_transforms import DROP, check_table, check_tables
-from mainstem.errors import MainstemError, did_you_mean
-from mainstem.vocabulary import HIDDEN_PREFIX, RESERVED_COLUMNS, Column
+from mainstem.errors import MainstemError
+from mainstem.vocabulary import Column
 
-_TOPIC_PART = re.compile(r"[A-Za-z0-9_-]+")
 _MOST_NAMED = 10
 _SNAPSHOTS_SINCE = 130_000
 """The version that tells which transactions a snapshot has seen."""
 _TEXT = re.compile(r"text|character(?: varying)?(?:\(\d+\))?")
 """Types that Debezium takes for texts, as PostgreSQL shows them; domains are none of them."""
+
+_MARKED_IN_ARRAYS = ("bpchar", "bytea", "date", "int4", "int8", "json", "jsonb", "text", "uuid",
+                     "varchar")  # fmt: skip
+"""Of arrays of these, and no domains of them, Debezium says when a value was left out."""
 
 _TABLES = """
 SELECT n.nspname AS schema, c.relname AS name, c.relreplident AS identity,
@@ -115,21 +119,7 @@ class PostgresCapture:
 def _chosen(connection: Connected, options: Mapping[str, Any]) -> list[Any]:
     """The tables that the option `tables` names, in its order."""
     known = {f"{t.schema}.{t.name}": t for t in connection.execute(_TABLES).fetchall()}
-    chosen: dict[str, Any] = {}
-    for written in _written(options):
-        pattern = written if "." in written else f"public.{written}"
-        found = {name: table for name, table in known.items() if fnmatchcase(name, pattern)}
-        if not found:
-            raise MainstemError(
-                "SOURCE_TABLE_UNKNOWN",
-                option="tables",
-                table=written,
-                where=place(options),
-                known=", ".join([*known][:_MOST_NAMED]) or "none",
-                suggestion=did_you_mean(pattern, known),
-            )
-        chosen |= found
-    return list(chosen.values())
+    return chosen_tables(known, _written(options), "public", place(options))
 
 
 def _written(options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -173,8 +163,7 @@ def _captured(
     published: set[str] | None,
 ) -> Captured:
     full = f"{table.schema}.{table.name}"
-    if not all(map(_TOPIC_PART.fullmatch, (table.schema, table.name))):
-        raise MainstemError("INVALID_NAME", name=full, what="a captured table", option="tables")
+    check_table_name(table.schema, table.name)
     _check_rights(connection, table, options, published)
     if not table.key:
         raise MainstemError("SOURCE_NO_KEY", table=full, option="tables")
@@ -211,29 +200,29 @@ def _about_large_values(
     table: str, told: Any, found: Iterable[Any], captured: Mapping[str, Column]
 ) -> str | None:
     """PostgreSQL leaves them out of its log where an update does not touch them."""
-    large = [c.name for c in found if c.large and c.name.lower() in captured]
+    large = [c.name for c in found if _is_unmarked(c) and c.name.lower() in captured]
     if told.identity == "f" or not large:
         return None
     columns = ", ".join(large[:_MOST_NAMED])
     return (
-        f"values over 2 kB in {table} ({columns}) that an update leaves alone are looked up, which"
-        f" may be a moment too early; exact with ALTER TABLE {table} REPLICA IDENTITY FULL"
+        f"large arrays in {table} ({columns}) that an update leaves alone come as NULL: PostgreSQL"
+        " does not send them, and Debezium has no mark for that in arrays of these types; exact"
+        f" with ALTER TABLE {table} REPLICA IDENTITY FULL"
     )
 
 
+def _is_unmarked(column: Any) -> bool:
+    """True when a value that was left out could not be told from NULL."""
+    plain = column.shown.endswith("[]") and column.type in _MARKED_IN_ARRAYS
+    return column.array and column.large and not plain
+
+
 def _column(table: str, column: Any) -> Column:
-    problem = None
     kind = spark_type(PostgresType(column.type, column.modifier, column.enum, column.array))
+    problem = f"has the type {column.shown}, which cannot be captured"
     if column.generated:
-        problem = "is generated, and PostgreSQL does not replicate what it generates"
-    elif kind is None:
-        problem = f"has the type {column.shown}, which cannot be captured"
-    elif column.name.lower() in RESERVED_COLUMNS or column.name.lower().startswith(HIDDEN_PREFIX):
-        problem = "has a name that Mainstem uses itself"
-    if problem is not None or kind is None:
-        params = {"table": table, "column": column.name, "problem": problem}
-        raise MainstemError("SOURCE_COLUMN", **params, option="tables")
-    return Column(column.name, kind)
+        kind, problem = None, "is generated, and PostgreSQL does not replicate what it generates"
+    return captured_column(table, column.name, kind, problem)
 
 
 def _check_rights(

@@ -168,7 +168,7 @@ def _constant_from(tokens: Sequence[Token], start: int) -> Sequence[Token]:
     depth, end = 0, start
     for token in tokens[start:]:
         depth += (token.text == "(") - (token.text == ")")
-        if depth < 0 or not _may_be_constant(token):
+        if depth < 0 or not may_be_constant(token):
             break
         end += 1
     whole = end == len(tokens) or tokens[end].text == ")" or tokens[end].upper in _BEHIND
@@ -179,14 +179,15 @@ def _constant_upto(tokens: Sequence[Token], end: int) -> Sequence[Token]:
     depth, start = 0, end
     for token in reversed(tokens[:end]):
         depth += (token.text == ")") - (token.text == "(")
-        if depth < 0 or not _may_be_constant(token):
+        if depth < 0 or not may_be_constant(token):
             break
         start -= 1
     whole = start > 0 and (tokens[start - 1].text == "(" or tokens[start - 1].upper in _BEFORE)
     return tokens[start:end] if whole and _grows(tokens[start:end]) else ()
 
 
-def _may_be_constant(token: Token) -> bool:
+def may_be_constant(token: Token) -> bool:
+    """True for what a constant may be made of."""
     if token.kind is T.WORD:
         return token.upper in _CONSTANT
     return token.kind in (T.NUMBER, T.STRING) or token.text in "()+-,"

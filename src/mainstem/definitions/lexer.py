@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -90,7 +90,8 @@ class Source:
     """One text with a name, the places in it, and the Python functions that it may call.
 
     `functions` are by lower-case name; None when the reader does not know them, and whoever runs
-    the text will check it.
+    the text will check it. `shown` is what was written where `text` has other words in the same
+    places, for Spark to read.
     """
 
     def __init__(
@@ -98,22 +99,32 @@ class Source:
         text: str,
         file: str = "<sql>",
         functions: Mapping[str, FunctionDefinition] | None = NO_FUNCTIONS,
+        shown: str | None = None,
     ) -> None:
         self.text = text
         self.file = file
         self.functions = functions
+        self._shown = text if shown is None else shown
+
+    def reworded(self, edits: Iterable[tuple[int, int, str]]) -> Source:
+        """The same with other words in some spans `start..end`; all else keeps its place."""
+        text = self.text
+        for start, end, words in edits:
+            rest = re.sub(r"[^\r\n]", " ", text[start + len(words) : end])
+            text = text[:start] + words + rest + text[end:]
+        return Source(text, self.file, self.functions, self._shown)
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [0, *(m.end() for m in re.finditer(r"\r\n|\r|\n", self.text))]
+        return [0, *(m.end() for m in re.finditer(r"\r\n|\r|\n", self._shown))]
 
     def location(self, offset: int) -> SourceLocation:
         """Line, column and line text of an offset."""
         line = bisect_right(self._starts, offset) - 1
         start = self._starts[line]
-        stop = self._starts[line + 1] if line + 1 < len(self._starts) else len(self.text)
+        stop = self._starts[line + 1] if line + 1 < len(self._starts) else len(self._shown)
         return SourceLocation(
-            self.file, line + 1, offset - start + 1, self.text[start:stop].rstrip("\r\n")
+            self.file, line + 1, offset - start + 1, self._shown[start:stop].rstrip("\r\n")
         )
 
     def offset(self, place: SourceLocation) -> int:

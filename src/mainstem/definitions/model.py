@@ -535,6 +535,17 @@ class DescribeConnector:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """AS OF: a time at which a table is looked at, or offsets of its topic."""
+
+    location: SourceLocation
+    time: str | None = None
+    """SQL text of a constant."""
+    offsets: tuple[tuple[int, int], ...] = ()
+    """Partition, and the offset before which its records count; of others, none do."""
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """A query: pull over tables, history over streams, or push with EMIT CHANGES."""
 
@@ -542,6 +553,18 @@ class Select:
     location: SourceLocation
     emit_changes: bool = False
     parameters: tuple[str, ...] = field(default=())
+    moments: tuple[Moment, ...] = ()
+    """AS OF: for each mention of a table, in the order of `relations`, when it is looked at; none:
+    as they are now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRow:
+    """EXPLAIN ROW name WHERE condition: which events are behind a row of a table."""
+
+    query: Query
+    """SELECT * FROM name WHERE condition."""
+    location: SourceLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,4 +588,5 @@ Statement = (
     | DescribeConnector
     | Select
     | Explain
+    | ExplainRow
 )

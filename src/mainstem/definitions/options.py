@@ -77,13 +77,17 @@ class Option:
 
 
 def read_options(cursor: Cursor) -> dict[str, Option]:
-    """`(name = 'value', ...)` at the cursor, names in lower case; one with a dot is in quotes."""
+    """`(name = 'value', ...)` at the cursor, names in lower case.
+
+    One with a dot is in quotes, and stays as it is: it means something to a system outside.
+    """
     options: dict[str, Option] = {}
     cursor.expect("(")
     while True:
         quoted = cursor.current.kind is T.STRING
         token = cursor.take() if quoted else cursor.take_name("an option")
-        name = (token.value if quoted else token.name).lower()
+        name = token.value if quoted else token.name
+        name = name if "." in name else name.lower()
         if name in options:
             raise cursor.source.syntax(f'option "{name}" stands twice', token.start)
         cursor.expect("=")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mainstem.definitions.as_of import moments_of, take_moments
 from mainstem.definitions.create import read_create, read_kind
 from mainstem.definitions.cursor import Cursor
 from mainstem.definitions.dialect import parse_query
@@ -16,6 +17,7 @@ from mainstem.definitions.model import (
     DescribeConnector,
     Drop,
     Explain,
+    ExplainRow,
     FunctionDefinition,
     InsertValues,
     Kind,
@@ -96,8 +98,18 @@ def _select(cursor: Cursor) -> Select:
     emit_changes = last == ["EMIT", "CHANGES"]
     if emit_changes:
         tokens = tokens[:-2]
-    query, parsed = read_query(cursor.source, tokens, definition=False)
-    return Select(query, place, emit_changes, parameters(parsed))
+    source, tokens, clauses = take_moments(cursor.source, tokens)
+    query, parsed = read_query(source, tokens, definition=False)
+    moments = moments_of(parsed, clauses)
+    if moments and emit_changes:
+        raise source.error(
+            "NOT_SUPPORTED",
+            clauses[0].start,
+            what="AS OF",
+            where="EMIT CHANGES",
+            advice="Leave one of the two out: a moment that has passed does not change.",
+        )
+    return Select(query, place, emit_changes, parameters(parsed), moments)
 
 
 def _insert(cursor: Cursor) -> InsertValues:
@@ -208,8 +220,11 @@ def _show(cursor: Cursor) -> Show:
     raise error
 
 
-def _explain(cursor: Cursor) -> Explain:
-    place = cursor.source.location(cursor.take().start)
+def _explain(cursor: Cursor) -> Explain | ExplainRow:
+    word = cursor.take()
+    place = cursor.source.location(word.start)
+    if cursor.at("ROW") and cursor.peek(1).kind in (T.WORD, T.QUOTED):
+        return _explain_row(cursor, word)
     match cursor.current.upper:
         case "SELECT" | "WITH" | "(":
             return Explain(_select(cursor), place)
@@ -217,6 +232,33 @@ def _explain(cursor: Cursor) -> Explain:
             return Explain(read_create(cursor), place)
         case _:
             return Explain(_only_name(cursor), place)
+
+
+def _explain_row(cursor: Cursor, first: Token) -> ExplainRow:
+    """EXPLAIN ROW name WHERE ..., read as SELECT * FROM name WHERE ..."""
+    row = cursor.take()
+    begin = cursor.index
+    cursor.take_path("the name of a table")
+    if not cursor.at("WHERE"):
+        raise cursor.unexpected("WHERE")
+    source = cursor.source.reworded([(first.start, row.end, "SELECT*FROM")])
+    head = (
+        Token(T.WORD, "SELECT", first.start, first.start + 6),
+        Token(T.SYMBOL, "*", first.start + 6, first.start + 7),
+        Token(T.WORD, "FROM", first.start + 7, first.start + 11),
+    )
+    query, parsed = read_query(source, (*head, *cursor.tokens[begin:]), definition=False)
+    plain = {"expressions", "from_", "where"}
+    more = {part for part, value in parsed.tree.args.items() if value} - plain
+    if more or len(query.inputs) != 1 or parameters(parsed):
+        raise source.error(
+            "NOT_SUPPORTED",
+            first.start,
+            what="more than the name of a table and a condition",
+            where="EXPLAIN ROW",
+            advice="EXPLAIN ROW visits WHERE page = '/home'",
+        )
+    return ExplainRow(query, source.location(first.start))
 
 
 _READERS: dict[str, Callable[[Cursor], Statement]] = {

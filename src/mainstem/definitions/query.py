@@ -47,6 +47,11 @@ def reparse(query: Query) -> Parsed:
     return parse_query(source, source.statements()[0])
 
 
+def mentions(query: Query) -> tuple[str, ...]:
+    """The streams and tables of a query in lower case, as often as it mentions them."""
+    return tuple(table_name(table).lower() for table in relations(reparse(query).tree))
+
+
 def canonical(parsed: Parsed) -> str:
     """The query without comments, layout and case of keywords.
 

@@ -21,7 +21,7 @@ from mainstem.definitions.relations import relations
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.vocabulary import HIDDEN_PREFIX, RESERVED_COLUMNS, Column
 
-QueryClass = Literal["pull", "history", "push"]
+QueryClass = Literal["pull", "history", "push", "past"]
 
 _PUSH_PARTS = {"expressions", "from_", "where"}
 _NOT_STORED = re.compile(r"\b(interval|void|calendar_interval)\b")
@@ -171,7 +171,10 @@ def _table_key(
 
 
 def classify(select: Select, lookup: Callable[[str], Definition | None]) -> QueryClass:
-    """How a query is answered: from the served tables, from the log, or as changes happen."""
+    """How a query is answered: from the served tables, from the log, or as changes happen.
+
+    `past` is from the log, too: tables as they were.
+    """
     query = select.query
     kinds = set()
     for name in query.inputs:
@@ -179,7 +182,18 @@ def classify(select: Select, lookup: Callable[[str], Definition | None]) -> Quer
         if definition is None:
             raise unknown_relation(query, name, ())
         check_readable(query, definition, ())
+        if select.moments and definition.kind is not Kind.TABLE:
+            raise MainstemError(
+                "WRONG_KIND",
+                location=place_of(query, name),
+                name=definition.name,
+                actual="stream",
+                expected="table",
+                advice="A stream has a condition in place of AS OF: WHERE _timestamp <= '...'.",
+            )
         kinds.add(definition.kind)
+    if select.moments:
+        return "past"
     if select.emit_changes:
         _check_push(query)
         return "push"
@@ -281,5 +295,6 @@ def _check_push(query: Query) -> None:
             location=query.location,
             what="more than SELECT ... FROM one name WHERE ...",
             where="EMIT CHANGES",
-            advice="Make a TABLE of the rest of the query and subscribe to that.",
+            advice="Make a table of the query, CREATE TABLE name AS SELECT ..., and subscribe to "
+            "that: SELECT * FROM name EMIT CHANGES.",
         )

@@ -26,6 +26,8 @@ from mainstem.vocabulary import METADATA_COLUMNS, Column
 
 RECORDS = "r"
 """Alias of the record set that a push query's conditions speak of."""
+EVERY_ROW = "TRUE"
+"""The condition of a push query without one."""
 
 _MARK = re.compile("\0(\\w*)\0")
 """Where a parameter stands while the text is made: no text of a user holds this character."""
@@ -61,7 +63,7 @@ def push_condition(select: Select, definition: Definition) -> tuple[str, str]:
     tree = translation.parsed.tree
     where = tree.args.get("where")
     projection = ", ".join(_sql(part, select) for part in tree.args["expressions"])
-    return projection, _sql(where.this, select) if where else "TRUE"
+    return projection, _sql(where.this, select) if where else EVERY_ROW
 
 
 def _sql(tree: exp.Expr, select: Select) -> str:

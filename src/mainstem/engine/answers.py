@@ -7,6 +7,7 @@ import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,20 +23,25 @@ from mainstem.connect.spec import ConnectorSpec
 from mainstem.definitions.affected import affected
 from mainstem.definitions.count_windows import count_window_of
 from mainstem.definitions.flow import flow_kind
-from mainstem.definitions.model import Definition, FlowKind, Kind, Lane, Query
+from mainstem.definitions.model import Definition, FlowKind, Kind, Lane, Moment, Query
+from mainstem.definitions.query import mentions
 from mainstem.definitions.resolve import resolve
 from mainstem.definitions.state import keeps_state
 from mainstem.engine.apply_late import apply_late
+from mainstem.engine.as_of import Past
 from mainstem.engine.compile import (
     columns_of,
     compile_empty,
     compile_history,
+    compile_mentions,
     compile_stream,
     flow_session,
 )
 from mainstem.engine.encode import JSON_OPTIONS
+from mainstem.engine.explain_row import Explainer
 from mainstem.engine.extent import Extent, extents
 from mainstem.engine.formats import Formats
+from mainstem.engine.function_arguments import check_arguments
 from mainstem.engine.functions import check_loads
 from mainstem.engine.keyed_rules import explained, rows_of_function
 from mainstem.engine.pipeline_rules import inspected
@@ -62,6 +68,7 @@ _DEFINITION: TypeAdapter[Definition] = TypeAdapter(Definition)
 _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
 _CAPTURED: TypeAdapter[tuple[Captured, ...]] = TypeAdapter(tuple[Captured, ...])
 _SPECS: TypeAdapter[dict[str, ConnectorSpec]] = TypeAdapter(dict[str, ConnectorSpec])
+_MOMENTS: TypeAdapter[tuple[Moment, ...]] = TypeAdapter(tuple[Moment, ...])
 _ROWS_PER_CHUNK = 1000
 _RELATION = re.compile(r"StreamingRelationV2 .*")
 _EXACTLY_ONCE = "exactly once: records and commit token are written in one transaction per task"
@@ -115,6 +122,8 @@ class Answers:
                 yield from self._history(payload)
             case "extent":
                 yield self._extent(payload)
+            case "explain_row":
+                yield self._explain_row(payload)
             case "apply_late":
                 yield self._apply_late(payload)
             case "try":
@@ -275,27 +284,76 @@ class Answers:
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         most, seconds = int(payload["max_rows"]), float(payload["timeout"])
         session = flow_session(self._spark, self._settings.shuffle_partitions)
-        read = extents(session, query, inputs, self._admin)
-        rows = compile_history(session, query, inputs, self._connection, self._formats, read)
+        moments = _MOMENTS.validate_python(payload.get("moments", ()))
+        if moments:
+            rows, told = self._past(session, query, inputs, moments)
+        else:
+            read = extents(session, query, inputs, self._admin)
+            rows = compile_history(session, query, inputs, self._connection, self._formats, read)
+            told = _extents_told(read)
         columns = columns_of(rows)
         yield {"columns": [{"name": c.name, "type": c.type} for c in columns]}
         documents = self._collect(rows.limit(most + 1), seconds, query)
         values = [[d[f"c{i}"] for i in range(len(columns))] for d in documents[:most]]
         for start in range(0, len(values), _ROWS_PER_CHUNK):
             yield {"rows": values[start : start + _ROWS_PER_CHUNK]}
-        yield {"done": True, "truncated": len(documents) > most, "read": _extents_told(read)}
+        yield {"done": True, "truncated": len(documents) > most, "read": told}
+
+    def _past(
+        self,
+        session: SparkSession,
+        query: Query,
+        inputs: Sequence[Definition],
+        moments: Sequence[Moment],
+    ) -> tuple[DataFrame, list[dict[str, Any]]]:
+        """The rows of a query over tables as they were, and what is to be known of each."""
+        check_loads(self._spark, query.functions)
+        past = Past(session, self._connection, self._formats, self._admin, SystemClock())
+        by_name = {source.name.lower(): source for source in inputs}
+        names = mentions(query)
+        tables = [past.table(by_name[n], m) for n, m in zip(names, moments, strict=True)]
+        rows = compile_mentions(session, query, [table.rows for table in tables])
+        check_arguments(rows, query)
+        return rows, [table.told() for table in tables]
+
+    def _explain_row(self, payload: dict[str, Any]) -> dict[str, Any]:
+        query = _QUERY.validate_python(payload["query"])
+        known = [_DEFINITION.validate_python(item) for item in payload["definitions"]]
+        seconds = float(payload["timeout"])
+        explainer = Explainer(
+            self._spark,
+            self._settings,
+            self._connection,
+            self._formats,
+            self._admin,
+            {definition.name.lower(): definition for definition in known},
+            seconds,
+        )
+        with self._within(seconds, query):
+            return explainer.explain(query)
 
     def _extent(self, payload: dict[str, Any]) -> dict[str, Any]:
         """What a query over history would read."""
         query = _QUERY.validate_python(payload["query"])
         inputs = [_DEFINITION.validate_python(item) for item in payload["inputs"]]
         session = flow_session(self._spark, self._settings.shuffle_partitions)
+        moments = _MOMENTS.validate_python(payload.get("moments", ()))
+        if moments:
+            return {"read": self._past(session, query, inputs, moments)[1]}
         read = extents(session, query, inputs, self._admin)
         compile_history(session, query, inputs, self._connection, self._formats, read)
         return {"read": _extents_told(read)}
 
     def _collect(self, rows: DataFrame, seconds: float, query: Query) -> list[dict[str, Any]]:
         """The rows as JSON documents with positional names, within a time limit."""
+        numbered = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
+        json_rows = numbered.select(F.to_json(F.struct("*"), JSON_OPTIONS).alias("row"))
+        with self._within(seconds, query):
+            return [json.loads(row.row) for row in json_rows.collect()]
+
+    @contextmanager
+    def _within(self, seconds: float, query: Query) -> Iterator[None]:
+        """Ends the calling thread's jobs after a time; QUERY_TOO_LONG."""
         context = self._spark.sparkContext
         tag = f"history-{uuid.uuid4()}"
         timed_out = threading.Event()
@@ -304,13 +362,11 @@ class Answers:
             timed_out.set()
             context.cancelJobsWithTag(tag)
 
-        numbered = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
-        json_rows = numbered.select(F.to_json(F.struct("*"), JSON_OPTIONS).alias("row"))
         timer = threading.Timer(seconds, give_up)
         context.addJobTag(tag)
         timer.start()
         try:
-            return [json.loads(row.row) for row in json_rows.collect()]
+            yield
         except PySparkException as error:
             if timed_out.is_set():
                 raise MainstemError("QUERY_TOO_LONG", seconds=seconds) from None

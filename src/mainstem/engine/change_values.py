@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
@@ -18,13 +18,17 @@ from pyspark.sql.types import DataType
 from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields
 from mainstem.engine.attempt import attempt
+from mainstem.engine.documents import parsed_documents
 from mainstem.engine.formats import NEW_CHANGE, Versions
 from mainstem.engine.parse import from_json
 from mainstem.engine.spark_errors import complaint
 from mainstem.schemas.changes import (
     BEGIN,
+    KEY_HEADERS,
+    LEFT_OUT,
     NO_NUMBERS,
     NO_YEAR,
+    OTHER_KEY,
     PAYLOAD,
     SNAPSHOT,
     SNAPSHOT_PARTS,
@@ -36,7 +40,10 @@ _SIDES = ("before", "after")
 _SOURCE = (
     "struct<lsn:bigint,txId:bigint,ts_us:bigint,snapshot:string,"
     # of MySQL's binary log
-    "file:string,pos:bigint,row:int,gtid:string>"
+    "file:string,pos:bigint,row:int,gtid:string,"
+    # of SQL Server, and of MongoDB
+    "commit_lsn:string,change_lsn:string,event_serial_no:bigint,"
+    "ord:int,lsid:string,txnNumber:bigint>"
 )
 _RAW = {
     "date": "int",
@@ -48,6 +55,7 @@ _BOUNDS = {
     "date": (-719_162, 2_932_896),
     "timestamp_ntz": (-62_135_596_800_000_000, 253_402_300_799_999_999),
 }
+_SQL_SERVER = ("commit_lsn", "change_lsn", "event_serial_no")
 _FRAMED = (
     f"startswith(value, X'{BEGIN.hex()}') AND contains(value, X'{PAYLOAD.hex()}')"
     " AND is_valid_utf8(CAST(value AS STRING))"
@@ -61,9 +69,14 @@ def parsed_change(definition: Definition, versions: Versions) -> SparkColumn:
         size = len(reading.beginning)
         payload = F.expr(f"substring(value, {size + 1}, octet_length(value) - {size + 1})")
         text = text.when(_begins(reading), payload)
-    sides = (f"{side}:{_raw(_type(definition, side))}" for side in _SIDES)
+    documents = any(reading.documents for reading in versions.changes)
+    sides = (
+        f"{side}:{'string' if documents else _raw(_type(definition, side))}" for side in _SIDES
+    )
     schema = f"struct<op:string,{','.join(sides)},source:{_SOURCE}>"
-    return attempt(from_json(text.cast("string"), DataType.fromDDL(schema)))
+    row = attempt(from_json(text.cast("string"), DataType.fromDDL(schema)))
+    types = (_type(definition, side) for side in _SIDES)
+    return parsed_documents(row, *types) if documents else row
 
 
 def change_column(
@@ -77,21 +90,65 @@ def change_column(
         case "position":
             lsn = source.getField("lsn")
             high, low = F.hex(F.shiftrightunsigned(lsn, 32)), F.hex(lsn.bitwiseAND(0xFFFFFFFF))
-            in_file = (source.getField(part).cast("string") for part in ("file", "pos", "row"))
-            return F.coalesce(F.concat(high, F.lit("/"), low), F.concat_ws(":", *in_file))
+            commit, number = source.getField("commit_lsn"), source.getField("ord")
+            second = F.floor(source.getField("ts_us") / F.lit(1_000_000))
+            return F.coalesce(
+                F.concat(high, F.lit("/"), low),
+                F.when(commit.isNotNull(), _joined(source, *_SQL_SERVER)),
+                F.when(number.isNotNull(), F.concat_ws(":", second, number)),
+                _joined(source, "file", "pos", "row"),
+            )
         case "transaction":
-            return F.coalesce(source.getField("txId").cast("string"), source.getField("gtid"))
+            session = source.getField("txnNumber").isNotNull()
+            return F.coalesce(
+                source.getField("txId").cast("string"),
+                source.getField("gtid"),
+                source.getField("commit_lsn"),
+                F.when(session, _joined(source, "lsid", "txnNumber")),
+            )
         case "at":
             return F.timestamp_micros(source.getField("ts_us"))
         case _ if name == SNAPSHOT:
-            parts = (source.getField(part).cast("string") for part in SNAPSHOT_PARTS)
-            return F.concat_ws(" ", *parts)
-    side = row.getField(name)
-    fields = struct_fields(_type(definition, name)).values()
+            number = source.getField("ord").cast("string")
+            time = F.when(number.isNotNull(), source.getField("ts_us").cast("string"))
+            parts = [source.getField(part).cast("string") for part in SNAPSHOT_PARTS]
+            return F.concat_ws(" ", *parts, number, time)
+        case _ if name == LEFT_OUT:
+            return _left_out(row.getField("after"), _type(definition, "after"))
+        case _ if name == OTHER_KEY:
+            type_ = _type(definition, name)
+            key = attempt(from_json(_key_header(), DataType.fromDDL(_raw(type_))))
+            return _struct(key, type_, versions)
+    return _struct(row.getField(name), _type(definition, name), versions)
+
+
+def _struct(side: SparkColumn, type_: str, versions: Versions) -> SparkColumn:
+    """A row of which a payload tells."""
     made = F.struct(
-        *(_text(_value(side.getField(f), kind), f, versions).alias(f) for f, kind in fields)
+        *(
+            _text(_value(side.getField(field), kind), field, versions).alias(field)
+            for field, kind in struct_fields(type_).values()
+        )
     )
     return F.when(side.isNotNull(), made)
+
+
+def _left_out(row: SparkColumn, type_: str) -> SparkColumn:
+    """The names of the columns whose values were left out; NULL when there are none."""
+    fields = [(f, kind) for f, kind in struct_fields(type_).values() if unavailable(kind)]
+    none = F.lit(None).cast("array<string>")
+    if not fields:
+        return none
+    tests = [_is_unavailable(row.getField(field), kind) for field, kind in fields]
+    names = [F.when(test, F.lit(field)) for test, (field, _) in zip(tests, fields, strict=True)]
+    some = reduce(lambda one, other: one | other, (F.coalesce(t, F.lit(False)) for t in tests))
+    return F.when(some, F.array_compact(F.array(*names))).otherwise(none)
+
+
+def _key_header() -> SparkColumn:
+    """The text of the header that tells the other key; NULL without one."""
+    found = F.filter("_headers", lambda header: header.getField("key").isin(*KEY_HEADERS))
+    return F.get(found, F.lit(0)).getField("value").cast("string")
 
 
 def corrupt_change(row: SparkColumn, definition: Definition, versions: Versions) -> SparkColumn:
@@ -117,6 +174,10 @@ def corrupt_change(row: SparkColumn, definition: Definition, versions: Versions)
     )
 
 
+def _joined(source: SparkColumn, *parts: str) -> SparkColumn:
+    return F.concat_ws(":", *(source.getField(part).cast("string") for part in parts))
+
+
 def _type(definition: Definition, side: str) -> str:
     column = definition.column(side)
     assert column is not None
@@ -133,7 +194,16 @@ def _raw(type_: str) -> str:
     return _RAW.get(type_, type_)
 
 
+def _is_unavailable(raw: SparkColumn, type_: str) -> SparkColumn:
+    """True where a mark stands for a value that was left out; not for NULL."""
+    kind = _raw(type_)
+    tests = [raw == _literal(mark, kind) for mark in unavailable(type_)]
+    return reduce(lambda one, other: one | other, tests)
+
+
 def _value(raw: SparkColumn, type_: str) -> SparkColumn:
+    if unavailable(type_):
+        raw = F.when(~_is_unavailable(raw, type_), raw)
     if type_.startswith("array<") and _item(type_) in _RAW:
         return F.transform(raw, lambda item: _value(item, _item(type_)))
     match type_:
@@ -144,8 +214,7 @@ def _value(raw: SparkColumn, type_: str) -> SparkColumn:
         case "smallint":
             flag = F.when(raw == "true", "1").when(raw == "false", "0").otherwise(raw)
             return flag.cast("smallint")
-    nothing = unavailable(type_)
-    return raw if nothing is None else F.when(raw != _literal(nothing, type_), raw)
+    return raw
 
 
 def _text(value: SparkColumn, field: str, versions: Versions) -> SparkColumn:

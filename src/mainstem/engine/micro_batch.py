@@ -176,7 +176,7 @@ def _run(
         rows = sink.read(session, definition.start, limit)
         return _Run(rows, Split.BY_INPUT, calling=sink)
     if definition.source is not None:
-        changes = current_rows.with_marks(inputs[0])
+        changes = current_rows.with_marks(inputs[0], definition)
         rows = _stream_of(session, definition, [changes], machinery, current_rows.METADATA)
         current = current_rows.CurrentRows(entry, changes, tables, formats, connection)
         return _Run(rows, Split.BY_INPUT, current)

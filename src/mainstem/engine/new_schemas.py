@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mainstem.definitions.model import Definition
-from mainstem.engine.current_rows import TRUNCATED
+from mainstem.engine.current_rows import INCOMPLETE
 from mainstem.engine.micro_batch import Machinery
 from mainstem.engine.ranges import read_records
 from mainstem.errors import MainstemError
@@ -35,8 +35,8 @@ def meet_schemas(
 
     `between` are the positions that the batch has read, by topic, if they are known.
     """
-    if error.code == TRUNCATED:
-        return True  # the first batch of a run looks for truncates (`current_rows`)
+    if error.code == INCOMPLETE:
+        return True  # the first batch of a run looks for what is missing (`current_rows`)
     source = next((i for i in inputs if i.topic == error.params.get("topic")), None)
     if source is None or between is None:
         return machinery.formats.meet(error)

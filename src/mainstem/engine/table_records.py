@@ -39,9 +39,14 @@ def read_changes(
     return changes_in(raw, definition, formats)
 
 
-def changes_in(raw: DataFrame, definition: Definition, formats: Formats) -> DataFrame:
-    """What records of a table's topic, in Kafka's columns, say of its rows (`read_changes`)."""
-    return _changes(raw, definition, formats.of_records(raw, definition))
+def changes_in(
+    raw: DataFrame, definition: Definition, formats: Formats, more: Sequence[str] = ()
+) -> DataFrame:
+    """What records of a table's topic, in Kafka's columns, say of its rows (`read_changes`).
+
+    With `more` of Kafka's columns, each under its name with `_` before it.
+    """
+    return _changes(raw, definition, formats.of_records(raw, definition), more)
 
 
 def _changes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -15,12 +16,16 @@ from mainstem.config import load_project
 from mainstem.errors import MainstemError
 from mainstem.gateway.app import create_app
 from mainstem.gateway.connectors import ConnectPlace
+from mainstem.gateway.protocol import Http, WebSockets
 from mainstem.gateway.services import GatewaySetup, Services
 from mainstem.local.endpoints import Endpoints
 from mainstem.log.connection import Connection
 
 _LOG = logging.getLogger("mainstem.gateway")
 _GRACE_SECONDS = 5
+_FILES = 8192
+_MOST_FROM_CLIENT = 4096
+"""Bytes of a message over a WebSocket: clients have nothing to say there."""
 
 
 class _Server(uvicorn.Server):
@@ -34,6 +39,14 @@ class _Server(uvicorn.Server):
         """A signal to end came."""
         self._services.push.stop()
         super().handle_exit(sig, frame)
+
+
+def _allow_many_connections() -> None:
+    """A shell gives 1,024 files to a process: fewer than there may be subscriptions."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _connect(endpoints: Endpoints) -> ConnectPlace | None:
@@ -72,6 +85,7 @@ def main() -> int:
     except MainstemError as error:
         _LOG.error("%s", error.render())
         return error.exit_code
+    _allow_many_connections()
     hosts = (endpoints.gateway_host, urlsplit(settings.gateway.url).hostname or "")
     services = Services(setup)
     server = _Server(
@@ -81,8 +95,10 @@ def main() -> int:
             host=endpoints.gateway_host,
             port=endpoints.gateway_port,
             loop="uvloop",
-            http="httptools",
-            ws="none",
+            http=Http,
+            ws=WebSockets,
+            ws_max_size=_MOST_FROM_CLIENT,
+            ws_per_message_deflate=False,
             access_log=False,
             server_header=False,
             log_config=None,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mainstem.catalog.entry import Catalog
+from mainstem.catalog.entry import Catalog, Entry
 from mainstem.connect.brought import tables_of
 from mainstem.connect.capture import Capture
 from mainstem.connect.captures import capture_of
@@ -20,10 +20,14 @@ from mainstem.connect.keeper import Keeper
 from mainstem.connect.kept_secrets import KeptSecrets
 from mainstem.connect.local_worker import LocalWorker, Worker, WorkerElsewhere
 from mainstem.connect.on_spark import runs_on_spark
+from mainstem.connect.plugin_config import PluginCapture, between_topic
+from mainstem.connect.plugins import NONE_ALLOWED, AllowedPlugins
 from mainstem.connect.secrets import Secrets
 from mainstem.connect.source_transforms import told_columns
 from mainstem.connect.spec import Role
-from mainstem.definitions.model import Format, Kind
+from mainstem.connect.targets.target import check_target
+from mainstem.definitions.model import Definition, Kind
+from mainstem.definitions.transforms import Transform
 from mainstem.errors import MainstemError, did_you_mean
 from mainstem.gateway.connector_shown import connector_shown, flow_shown, not_run
 from mainstem.gateway.listeners import Listeners
@@ -34,6 +38,7 @@ from mainstem.log.producer import Outgoing, Producer
 
 _HEARTBEATS_MS = "3600000"
 _FOREVER = "-1"
+_BY_CLASS = "connect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,8 @@ class ConnectPlace:
 
 
 def wanted_sources(catalog: Catalog) -> dict[str, Wanted]:
-    """The sources that Kafka Connect carries, by name in small letters."""
-    found = {}
+    """The sources and sinks that Kafka Connect carries, by name in small letters."""
+    found = {entry.name.lower(): wanted for entry, wanted in _wanted_sinks(catalog)}
     for entry in catalog.of_kind(Kind.SOURCE):
         captures = entry.definition.captures
         if captures is None or not is_carried(captures.connector):
@@ -59,7 +64,7 @@ def wanted_sources(catalog: Catalog) -> dict[str, Wanted]:
         topics = sorted(
             other.definition.topic
             for other in catalog.entries.values()
-            if other.definition.source == entry.name and other.definition.format is Format.DEBEZIUM
+            if other.definition.source == entry.name and other.definition.query is None
         )
         found[entry.name.lower()] = Wanted(
             name=entry.name,
@@ -73,6 +78,25 @@ def wanted_sources(catalog: Catalog) -> dict[str, Wanted]:
             location=entry.definition.location,
         )
     return found
+
+
+def _wanted_sinks(catalog: Catalog) -> Iterator[tuple[Entry, Wanted]]:
+    for entry in catalog.entries.values():
+        target = entry.definition.target
+        if target is not None and is_carried(target.connector):
+            yield (
+                entry,
+                Wanted(
+                    name=entry.name,
+                    identity=entry.generation,
+                    connector=target.connector,
+                    options=dict(target.options),
+                    topics=(between_topic(entry.flow_id),),
+                    paused=entry.paused,
+                    location=entry.definition.location,
+                    role=Role.SINK,
+                ),
+            )
 
 
 class LogTopics:
@@ -92,6 +116,10 @@ class LogTopics:
     def remove(self, topic: str) -> None:
         """Harmless when it is not there."""
         self._admin.delete_topic(topic)
+
+    def forget(self, topic: str, before: Mapping[int, int]) -> None:
+        """Harmless when they are not there."""
+        self._admin.delete_records(topic, before)
 
     def written(self, topics: Sequence[str]) -> int:
         """The sum of their ends."""
@@ -124,13 +152,15 @@ class Connectors:
         keeper: Keeper | None,
         listeners: Listeners,
         statuses: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
+        plugins: AllowedPlugins = NONE_ALLOWED,
     ) -> None:
-        """`statuses` has the latest word of each flow."""
+        """`statuses` has the latest word of each flow; `plugins` may be named by their class."""
         self._catalog = catalog
         self._keeper = keeper
         self.listeners = listeners
         """Those that run in the gateway."""
         self._statuses = statuses
+        self._plugins = plugins
 
     def start(self) -> None:
         """Begin to keep them in step with the catalog; returns at once."""
@@ -158,7 +188,21 @@ class Connectors:
         """What looks into the systems of a connector; CONNECT_NOT_GIVEN if nobody carries it."""
         if self._keeper is None and is_carried(connector):
             raise _not_given()
-        return capture_of(connector)
+        return PluginCapture(self._plugins) if connector == _BY_CLASS else capture_of(connector)
+
+    def check_target(
+        self,
+        connector: str,
+        options: Mapping[str, Any],
+        read: Definition,
+        transforms: Sequence[Transform],
+    ) -> None:
+        """Refuse a sink's target that cannot take the rows, or that nobody carries."""
+        if is_carried(connector):
+            if self._keeper is None:
+                raise _not_given()
+            self._plugins.check(options["class"])
+        check_target(connector, options, read, transforms)
 
     def runs(self, name: str) -> bool:
         """True while there is a connector of that source, or may be: one that is being removed."""
@@ -278,8 +322,8 @@ def keeper_of(
 ) -> Keeper:
     """What keeps the connectors of a project in step with its catalog."""
 
-    def resolve(connector: str, written: Mapping[str, str]) -> dict[str, Any]:
-        return spec_of(Role.SOURCE, connector).resolve(written, secrets)
+    def resolve(wanted: Wanted) -> dict[str, Any]:
+        return spec_of(wanted.role, wanted.connector).resolve(wanted.options, secrets)
 
     worker: Worker = WorkerElsewhere() if at.local is None else LocalWorker(at.local)
     surroundings = Surroundings(

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from mainstem.connect.capture import Captured
 from mainstem.connect.spec import ConnectorSpec
-from mainstem.definitions.model import Definition, InsertValues, Query
+from mainstem.definitions.model import Definition, InsertValues, Moment, Query
 from mainstem.definitions.transforms import Transform
 from mainstem.errors import MainstemError
 from mainstem.log.quarantine import Quarantined
@@ -24,6 +24,7 @@ _QUERY: TypeAdapter[Query] = TypeAdapter(Query)
 _TRANSFORMS: TypeAdapter[tuple[Transform, ...]] = TypeAdapter(tuple[Transform, ...])
 _CAPTURED: TypeAdapter[tuple[Captured, ...]] = TypeAdapter(tuple[Captured, ...])
 _SPECS: TypeAdapter[dict[str, ConnectorSpec]] = TypeAdapter(dict[str, ConnectorSpec])
+_MOMENTS: TypeAdapter[tuple[Moment, ...]] = TypeAdapter(tuple[Moment, ...])
 _ANALYSE_SECONDS = 60.0
 _ROWS_SECONDS = 60.0
 _REFIT_SECONDS = 60.0
@@ -132,12 +133,21 @@ class Engine:
         ]
 
     def history(
-        self, query: Query, inputs: Sequence[Definition], max_rows: int, timeout: float
+        self,
+        query: Query,
+        inputs: Sequence[Definition],
+        max_rows: int,
+        timeout: float,
+        moments: Sequence[Moment] = (),
     ) -> History:
-        """Run a query over the log of its streams, as much of it as the query can see."""
+        """Run a query over the log of its streams, as much of it as the query can see.
+
+        With `moments`, over tables as they were, one for each mention.
+        """
         payload = {
             "query": _QUERY.dump_python(query, mode="json"),
             "inputs": [_dump(d) for d in inputs],
+            "moments": _MOMENTS.dump_python(tuple(moments), mode="json"),
             "max_rows": max_rows,
             "timeout": timeout,
         }
@@ -149,6 +159,17 @@ class Engine:
             if "done" in chunk:
                 answer = replace(answer, truncated=chunk["truncated"], read=chunk["read"])
         return answer
+
+    def explain_row(
+        self, query: Query, definitions: Sequence[Definition], timeout: float
+    ) -> dict[str, Any]:
+        """The events behind the row that the query finds; `definitions` lead to them."""
+        payload = {
+            "query": _QUERY.dump_python(query, mode="json"),
+            "definitions": [_dump(d) for d in definitions],
+            "timeout": timeout,
+        }
+        return self._caller.call("explain_row", payload, timeout + _PATIENCE_SECONDS)
 
     def try_schema(
         self, topic: str, schema: Schema, last: int
@@ -180,11 +201,14 @@ class Engine:
         }
         return self._caller.call("transform", payload, _ANALYSE_SECONDS)
 
-    def extent(self, query: Query, inputs: Sequence[Definition]) -> list[dict[str, Any]]:
-        """How many records of each stream a query over history would read, of how many."""
+    def extent(
+        self, query: Query, inputs: Sequence[Definition], moments: Sequence[Moment] = ()
+    ) -> list[dict[str, Any]]:
+        """How many records of each input a query over history would read, of how many."""
         payload = {
             "query": _QUERY.dump_python(query, mode="json"),
             "inputs": [_dump(d) for d in inputs],
+            "moments": _MOMENTS.dump_python(tuple(moments), mode="json"),
         }
         read: list[dict[str, Any]] = self._caller.call("extent", payload, _ANALYSE_SECONDS)["read"]
         return read

@@ -29,6 +29,7 @@ MAX_BODY_BYTES = 32 * 1024 * 1024
 _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LOOPBACK = frozenset(("localhost",))
+_REFUSED = 1008
 
 
 class Front:
@@ -48,6 +49,9 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the application's start and end."""
+        if scope["type"] == "websocket":
+            await self._websocket(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -82,6 +86,17 @@ class Front:
                 await answer(scope, receive, sending)
         finally:
             self._metrics.request(scope, status, time.perf_counter() - began)
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A WebSocket: any page may ask for one, so it has to come from ours or from none."""
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            self._check_origin("", headers)
+            await self._app(scope, receive, send)
+        except MainstemError as error:
+            await send({"type": "websocket.close", "code": _REFUSED, "reason": error.code})
+        except Exception:  # noqa: BLE001 - the client sees that it is gone, the log says why
+            _LOG.exception("a WebSocket failed", extra={"path": scope["path"]})
 
     def _check_origin(self, method: str, headers: dict[bytes, str]) -> None:
         host = headers.get(b"host", "")

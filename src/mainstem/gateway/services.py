@@ -23,8 +23,9 @@ from mainstem.catalog.entry import Catalog
 from mainstem.config import Settings
 from mainstem.connect.listening.running import Log
 from mainstem.connect.planned import PlannedConnectors
+from mainstem.connect.plugins import FOLDER as PLUGINS
+from mainstem.connect.plugins import AllowedPlugins
 from mainstem.connect.secrets import Secrets
-from mainstem.connect.targets.target import check_target
 from mainstem.definitions.model import Kind
 from mainstem.errors import MainstemError
 from mainstem.gateway.backfills import Backfills
@@ -56,7 +57,7 @@ from mainstem.schemas.registry import Registry, topic_log
 from mainstem.schemas.source import SchemaSource
 from mainstem.views.materialise import Materialiser
 from mainstem.views.pull import Pull
-from mainstem.views.push import Push
+from mainstem.views.push import LogAndViews, Push
 from mainstem.views.readers import Readers
 
 _LOG = logging.getLogger(__name__)
@@ -135,11 +136,8 @@ class Services:
         self.readers = Readers(setup.postgres_reader_url, query.timeout_seconds)
         self.pull = Pull(self.readers, query.max_rows, self.materialiser.ends_of)
         self.push = Push(
-            setup.connection,
-            self.admin,
-            self.readers,
+            LogAndViews(setup.connection, self.admin, self.readers, self.codec),
             lambda name: self.catalog().get(name),
-            self.codec,
         )
         secrets = Secrets(setup.project, os.environ)
         keeper = None
@@ -154,12 +152,16 @@ class Services:
                 setup.connection.java_options(),
             )
         listeners = Listeners(self.catalog, Log(setup.connection, self.writer), secrets)
-        self.connectors = Connectors(self.catalog, keeper, listeners, self.statuses)
+        elsewhere = setup.connect is None or setup.connect.local is None
+        plugins = AllowedPlugins(
+            None if elsewhere else setup.project / PLUGINS, settings.connect.classes
+        )
+        self.connectors = Connectors(self.catalog, keeper, listeners, self.statuses, plugins)
         executor = LogExecutor(self.admin, self._store, settings.kafka)
         planned = PlannedConnectors(
             secrets,
             self.connectors.capture_of,
-            check_target,
+            self.connectors.check_target,
             self.connectors.runs,
             self.engine.look,
         )

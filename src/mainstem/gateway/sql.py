@@ -24,10 +24,12 @@ from mainstem.definitions.model import (
     DescribeConnector,
     Drop,
     Explain,
+    ExplainRow,
     InsertValues,
     Kind,
     Listing,
     Pause,
+    Query,
     Resume,
     Select,
     Show,
@@ -43,6 +45,7 @@ from mainstem.gateway.backfills import SHOWN, Backfills
 from mainstem.gateway.changes import Changes, Done, plan_text, unknown
 from mainstem.gateway.contracts import Broken, explained_rules, rule_lines, rules_shown
 from mainstem.gateway.engine import Engine
+from mainstem.gateway.explained import row_tree, upstream
 from mainstem.gateway.records import outgoing, read_rows
 from mainstem.gateway.waiting import why_open
 from mainstem.gateway.writer import Writer
@@ -134,6 +137,8 @@ class Statements:
                     raise error.at(location) from None
             case Explain(target):
                 return self._explain(target, statement)
+            case ExplainRow(query):
+                return self._explain_row(query)
             case Select():
                 raise AssertionError("run handles queries before it comes here")
 
@@ -148,13 +153,13 @@ class Statements:
                 "BAD_REQUEST", problem="EMIT CHANGES is a subscription: GET /v1/subscribe?sql=..."
             )
         given = check_parameters(select, parameters)
-        if kind == "history":
+        if kind in ("history", "past"):
             if given is not None:
                 raise MainstemError(
                     "NOT_SUPPORTED",
                     location=select.location,
                     what="a parameter",
-                    where="a query over a stream",
+                    where="a query over the log",
                     advice="Write the value into the query.",
                 )
             return await asyncio.to_thread(self._history, select, list(definitions.values()))
@@ -164,7 +169,9 @@ class Statements:
         return answer.to_json()
 
     def _history(self, select: Select, inputs: list[Definition]) -> str:
-        answer = self._engine.history(select.query, inputs, self._max_rows, self._timeout)
+        answer = self._engine.history(
+            select.query, inputs, self._max_rows, self._timeout, select.moments
+        )
         return json.dumps(
             {
                 "kind": "rows",
@@ -174,6 +181,7 @@ class Statements:
                 "freshness": None,
                 "read": answer.read,
                 "note": f"read {_extent(answer.read)}",
+                "warnings": _warnings(answer.read),
             }
         )
 
@@ -368,7 +376,20 @@ class Statements:
                     told = " or ".join(" and ".join(map(str, mention)) for mention in mentions)
                     lines.append(f"  of {definitions[name].name}: {told}")
                 return _message("\n".join(lines), {"class": kind, "read": read})
+            case "past":
+                read = self._engine.extent(select.query, list(definitions.values()), select.moments)
+                lines = [f"query over the past: Spark reads {_extent(read)} in the log"]
+                lines += [f"  {r['stream']} as of {r['at']}" for r in read]
+                return _message(
+                    "\n".join([*lines, *_warnings(read)]), {"class": kind, "read": read}
+                )
         return _message(how, {"class": kind})
+
+    def _explain_row(self, query: Query) -> dict[str, Any]:
+        table = self._entry(query.inputs[0], query.location).definition
+        known = upstream(self._catalog(), table, query.location)
+        told = self._engine.explain_row(query, known, self._timeout)
+        return _message(row_tree(told), told)
 
     def _entry(self, name: str, location: Any) -> Entry:
         catalog = self._catalog()
@@ -445,6 +466,11 @@ def _extent(read: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(
         f"{r['records']:,} of {_count(r['of'], 'record')} of {r['stream']}" for r in read
     )
+
+
+def _warnings(read: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What may be missing, said once for each table."""
+    return list(dict.fromkeys(r["warning"] for r in read if r.get("warning")))
 
 
 def _count(number: int, what: str) -> str:

@@ -1,7 +1,8 @@
-"""The local Kafka Connect worker: on loopback, with a password, with the locked plugins alone.
+"""The local Kafka Connect worker: on loopback, with a password, with known plugins alone.
 
-Closed on purpose: no class but those of the locked jars, no connector that changes the worker's
-clients, no way to read a file outside of the folder of secrets, no request without the password.
+Closed on purpose: no class but those of the locked jars and of the project's own plugins, no
+connector that changes the worker's clients, no way to refer to a file outside of the folder of
+secrets, no request without the password.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from pathlib import Path
 import httpx2
 
 from mainstem.config import Project, Settings
+from mainstem.connect.plugins import FOLDER as PROJECT_PLUGINS
+from mainstem.connect.plugins import OF_PROJECT, plugin_jars
 from mainstem.connect.properties import properties_text
 from mainstem.errors import MainstemError
 from mainstem.local.jars import jars
-from mainstem.local.jars_lock import Plugin
+from mainstem.local.jars_lock import PLUGINS
 from mainstem.local.java import Java, find_java
 from mainstem.local.java_log import FILE, log_options, log_settings
 from mainstem.local.ports import LOOPBACK
@@ -67,8 +70,13 @@ KafkaConnect {{
 """
 
 
-def worker_properties(settings: Settings, servers: str, port: int, folder: Path) -> str:
-    """The worker's settings. Paths are relative to its folder where Connect allows it."""
+def worker_properties(
+    settings: Settings, servers: str, port: int, folder: Path, *, foreign: bool = False
+) -> str:
+    """The worker's settings. Paths are relative to its folder where Connect allows it.
+
+    `foreign`: with plugins that may not say themselves what they are.
+    """
     replicas = settings.kafka.replication_factor
     json_converter = "org.apache.kafka.connect.json.JsonConverter"
     entries = {
@@ -82,7 +90,7 @@ def worker_properties(settings: Settings, servers: str, port: int, folder: Path)
         ),
         "plugin.path": "plugins",
         # looking into every class of every jar for plugins takes seconds
-        "plugin.discovery": "service_load",
+        "plugin.discovery": "hybrid_warn" if foreign else "service_load",
         "connector.client.config.override.policy": "None",
         "config.providers": "file",
         "config.providers.file.class": _PROVIDER,
@@ -107,6 +115,8 @@ def worker_properties(settings: Settings, servers: str, port: int, folder: Path)
         "heartbeat.interval.ms": 2_000,
         # a record carries its schema, most of which is the same text each time
         "producer.compression.type": "zstd",
+        # rows for sinks are written in transactions
+        "consumer.isolation.level": "read_committed",
         "producer.linger.ms": 5,
         "producer.batch.size": 131_072,
         "producer.max.request.size": settings.kafka.max_record_bytes,
@@ -118,11 +128,17 @@ def local_worker(
     project: Project,
     servers: str,
     port: int,
-    plugins: Sequence[Plugin],
+    plugins: Sequence[str],
     give_up: threading.Event,
 ) -> Connect:
     """A worker with these plugins; fetches the jars that are missing, which may take long."""
     own = [*jars("broker", give_up=give_up), *jars("connect", give_up=give_up)]
+    laid_out: dict[str, Sequence[Path]] = {
+        name: jars(name, give_up=give_up) for name in PLUGINS if name in plugins
+    }
+    if foreign := OF_PROJECT in plugins:
+        found = plugin_jars(project.folder / PROJECT_PLUGINS)
+        laid_out |= {f"{OF_PROJECT}-{name}": files for name, files in found.items()}
     return Connect(
         project.state_folder / FOLDER,
         project.state_folder / "logs",
@@ -131,7 +147,8 @@ def local_worker(
         servers,
         port,
         own,
-        {name: jars(name, give_up=give_up) for name in plugins},
+        laid_out,
+        foreign=foreign,
     )
 
 
@@ -151,8 +168,12 @@ class Connect:
         port: int,
         own: Sequence[Path],
         plugins: Mapping[str, Sequence[Path]],
+        *,
+        foreign: bool = False,
     ) -> None:
-        """`own` are the worker's jars; `plugins` those of each plugin by its name."""
+        """`own` are the worker's jars; `plugins` those of each plugin by its name, `foreign` when
+        some are not ours.
+        """
         self._folder = folder
         self._logs = logs
         self._settings = settings
@@ -161,6 +182,7 @@ class Connect:
         self._port = port
         self._classpath = ":".join(map(str, own))
         self._plugins = plugins
+        self._foreign = foreign
         self._client = httpx2.Client(
             base_url=f"http://{LOOPBACK}:{port}",
             auth=(USER, rest_password(folder)),
@@ -171,7 +193,9 @@ class Connect:
     def prepare(self) -> Command:
         """Write the settings and lay out the plugins."""
         folder = make_worker_folder(self._folder)
-        properties = worker_properties(self._settings, self._servers, self._port, folder)
+        properties = worker_properties(
+            self._settings, self._servers, self._port, folder, foreign=self._foreign
+        )
         write_private(folder / "worker.properties", properties)
         (folder / FILE).write_text(log_settings("connect", _LOGGERS), "utf-8")
         (folder / "login.conf").write_text(_LOGIN, "utf-8")

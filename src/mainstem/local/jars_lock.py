@@ -8,11 +8,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, get_args
 
-Group = Literal[
-    "broker", "spark", "connect", "debezium-postgres", "debezium-mysql", "debezium-mariadb"
+Plugin = Literal[
+    "debezium-postgres",
+    "debezium-mysql",
+    "debezium-mariadb",
+    "debezium-mongodb",
+    "debezium-sqlserver",
 ]
-Plugin = Literal["debezium-postgres", "debezium-mysql", "debezium-mariadb"]
 """Groups that Kafka Connect loads as plugins."""
+Group = Literal["broker", "spark", "connect"] | Plugin
 PLUGINS: tuple[Plugin, ...] = get_args(Plugin)
 LOCK_FILE = "jars.lock"
 

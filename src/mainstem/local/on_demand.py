@@ -14,14 +14,15 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 
 from mainstem.connect.local_worker import WorkerWord, say_worker, wanted_plugins
+from mainstem.connect.plugins import OF_PROJECT
 from mainstem.errors import MainstemError
-from mainstem.local.jars_lock import PLUGINS, Plugin
+from mainstem.local.jars_lock import PLUGINS
 from mainstem.local.part import Part
 from mainstem.local.supervise import FIRST_PAUSE, LONGEST_PAUSE, Event, Listener, Supervised
 
 _LOOK_SECONDS = 0.5
 
-Make = Callable[[Sequence[Plugin], threading.Event], Part]
+Make = Callable[[Sequence[str], threading.Event], Part]
 """Makes the worker with these plugins, of which it fetches what is missing; that may take long, and
 ends with CancelledError when the event is set."""
 
@@ -85,7 +86,8 @@ class OnDemand(threading.Thread):
 
     def _begin(self, wanted: frozenset[str]) -> None:
         say_worker(self._folder, WorkerWord("fetching"))
-        part = self._make([name for name in PLUGINS if name in wanted], self._stopping)
+        known = (name for name in (*PLUGINS, OF_PROJECT) if name in wanted)
+        part = self._make([*known], self._stopping)
         say_worker(self._folder, WorkerWord("starting"))
         self._running = Supervised(part, [self._keep], self._listener)
         if self._stopping.is_set():

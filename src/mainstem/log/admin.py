@@ -225,13 +225,17 @@ class Admin:
         if compacted_only:
             self.alter_topic(topic, _KEEP_ALL)
         try:
-            ends = [TopicPartition(topic, p, _TO_THE_END) for p in range(info.partitions)]
-            futures = self._client.delete_records(ends, request_timeout=self._timeout)
-            for future in futures.values():
-                self._result(future, f'to empty topic "{topic}"', topic)
+            self.delete_records(topic, dict.fromkeys(range(info.partitions), _TO_THE_END))
         finally:
             if compacted_only:
                 self.alter_topic(topic, before)
+
+    def delete_records(self, topic: str, before: Mapping[int, int]) -> None:
+        """Delete the records of these partitions that are before an offset."""
+        places = [TopicPartition(topic, p, offset) for p, offset in before.items()]
+        futures = self._client.delete_records(places, request_timeout=self._timeout)
+        for future in futures.values():
+            self._result(future, f'to delete records of topic "{topic}"', topic)
 
     def record_limit(self, topic: str) -> int | None:
         """Most bytes that a record of the topic may have, or None when that is not known."""

@@ -71,7 +71,7 @@ class TaskWrite:
     @property
     def transactional_id(self) -> str:
         """The id under which the task's producers fence each other."""
-        return f"mainstem.{self.flow}.{self.task}"
+        return _transactional_id(self.flow, self.task)
 
     @property
     def token_key(self) -> str:
@@ -82,6 +82,10 @@ class TaskWrite:
         """The commit token: says that this batch is in the log, and what the task notes of it."""
         said = {"batch": self.batch_id, "epoch": self.epoch}
         return json.dumps(said if note is None else {**said, "note": note}).encode()
+
+
+def _transactional_id(flow: str, task: str) -> str:
+    return f"mainstem.{flow}.{task}"
 
 
 Headers = list[tuple[str, str | bytes | None]] | None
@@ -169,6 +173,20 @@ def write_task(
     Workers run one task at a time; still, several threads may write for different tasks.
     """
     return _TaskWriter(Connection.from_dict(connection), task).run(rows, note)
+
+
+def finish(connection: Connection, flow: str, tasks: Iterable[str]) -> None:
+    """Ends what earlier writers of some tasks of a flow left open, as step 1 does.
+
+    For who has to see all that they have committed before it makes its own rows.
+    """
+    for task in tasks:
+        transactions.open_producer(
+            connection,
+            _transactional_id(flow, task),
+            transaction_seconds=_TRANSACTION_SECONDS,
+            tuning=_TUNING,
+        )
 
 
 class _TaskWriter:

@@ -12,6 +12,7 @@ from typing import Any
 from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields
 from mainstem.schemas.changes import (
+    CHANGED_OPS,
     NO_NUMBERS,
     NO_YEAR,
     ChangeReading,
@@ -20,26 +21,32 @@ from mainstem.schemas.changes import (
     change_reading,
     unavailable,
 )
+from mainstem.schemas.documents import document_row, key_row
 from mainstem.schemas.json_text import row_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_TRANSACTIONS = {"file": "gtid", "commit_lsn": "commit_lsn"}
+"""What a source has in its words, and what tells its transactions."""
 
 
-def change_text(definition: Definition, value: bytes) -> str:
-    """A JSON object of the columns of a stream of changes; raises NotAChange."""
+def change_text(definition: Definition, value: bytes, key: bytes | None = None) -> str:
+    """A JSON object of the columns of a stream of changes; raises NotAChange.
+
+    Of a document that is gone or was another only its record's key tells which it was.
+    """
     begins = beginning(value)
     reading = change_reading(begins, definition)
     try:
         payload = json.loads(value[len(begins) : -1], parse_float=Decimal)
-        row = _row(payload, definition, reading)
+        row = _row(payload, definition, reading, key)
         return row_text(definition.columns)(row)
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError, InvalidOperation):
         raise NotAChange("a value in it is not what its schema says, or out of bounds") from None
 
 
 def _row(
-    payload: Mapping[str, Any], definition: Definition, reading: ChangeReading
+    payload: Mapping[str, Any], definition: Definition, reading: ChangeReading, key: bytes | None
 ) -> dict[str, Any]:
     source = payload["source"]
     found = {
@@ -51,19 +58,32 @@ def _row(
     for side in ("before", "after"):
         column = definition.column(side)
         assert column is not None
-        found[side] = _side(payload.get(side), column.type, reading)
+        if not reading.documents:
+            found[side] = _side(payload.get(side), column.type, reading)
+        elif side == "after":
+            found[side] = document_row(payload.get(side), column.type)
+        else:
+            found[side] = key_row(key, column.type) if payload["op"] in CHANGED_OPS else None
     return found
 
 
 def _position(source: Mapping[str, Any]) -> str | None:
     if "file" in source:  # a binary log of MySQL's
         return f"{source['file']}:{source['pos']}:{source['row']}"
+    if "commit_lsn" in source:  # SQL Server
+        parts = (source[name] for name in ("commit_lsn", "change_lsn", "event_serial_no"))
+        return ":".join(str(part) for part in parts if part is not None)
+    if "ord" in source:  # MongoDB
+        return f"{source['ts_us'] // 1_000_000}:{source['ord']}"
     return position_text(source.get("lsn"))
 
 
 def _transaction(source: Mapping[str, Any]) -> str | None:
-    told = source["gtid"] if "file" in source else source["txId"]
-    return None if told is None else str(told)
+    if "ord" in source:
+        told = [source.get(name) for name in ("lsid", "txnNumber")]
+        return None if told[1] is None else f"{told[0]}:{told[1]}"
+    name = next((of for sign, of in _TRANSACTIONS.items() if sign in source), "txId")
+    return None if source[name] is None else str(source[name])
 
 
 def position_text(lsn: int | None) -> str | None:
@@ -96,7 +116,7 @@ def _side(
 
 def _plain(value: Any, type_: str) -> Any:
     """The value as `json_text` takes it."""
-    if value is None or value == unavailable(type_):
+    if value is None or value in unavailable(type_):
         return None
     if type_.startswith("array<"):
         return [_plain(item, type_[len("array<") : -1]) for item in value]

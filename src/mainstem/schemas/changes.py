@@ -8,8 +8,10 @@ is read once, and a record of a version that is known is told by its first bytes
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +20,7 @@ from typing import Any
 from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields, type_parts
 from mainstem.errors import MainstemError
+from mainstem.schemas.documents import is_documents
 from mainstem.vocabulary import HIDDEN_PREFIX
 
 BEGIN = b'{"schema":{'
@@ -26,13 +29,23 @@ PAYLOAD = b'},"payload":'
 NO_NUMBERS = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}
 """Debezium's words for what is no number, and PostgreSQL's."""
 NO_YEAR = 1900
-UNAVAILABLE = "__mainstem_unavailable__"
-"""In place of a large value that did not change, of a row that was gone when it was looked up."""
+UNAVAILABLE = "unavailable\0" + "c4d0f7e2b98e4a51a6f1d3205b7c9e68"
+"""In place of a large value that an update left as it was: PostgreSQL does not send it. No text of
+PostgreSQL's has a zero in it; bytes and numbers could be these, but not by chance."""
+LEFT_OUT = HIDDEN_PREFIX + "left_out"
+"""A column beside those of a stream of changes: the names of the row's columns whose values were
+left out so; NULL when there are none."""
+OTHER_KEY = HIDDEN_PREFIX + "other_key"
+"""And one for a row whose key was changed, which is told as a delete and, right behind it, a new
+row: the new key with the delete, the old one with the row. It is in the record's headers."""
+KEY_HEADERS = ("__debezium.newkey", "__debezium.oldkey")
 SNAPSHOT = HIDDEN_PREFIX + "snapshot"
 """A column beside those of a stream of changes: what Debezium says of the records of a snapshot,
 and where in the source's log that began, which tells it from others (`snapshot_text`)."""
-SNAPSHOT_PARTS = ("snapshot", "lsn", "file", "pos")
+SNAPSHOT_PARTS = ("snapshot", "lsn", "file", "pos", "commit_lsn")
 CHANGED = "SOURCE_CHANGED"
+CHANGED_OPS = ("u", "d")
+"""Changes of a row that was there."""
 _MOST_KEPT = 1000
 
 _WHOLE = {"int8": 1, "int16": 2, "int32": 4, "int64": 8}
@@ -69,18 +82,21 @@ _TOLD = "__debezium.source.column."
 """Before what goes along with a schema of what the source itself calls the type."""
 
 
-def unavailable(type_: str) -> Any:
-    """What stands in a payload for a value that is not available; None: there is nothing for it."""
+def unavailable(type_: str) -> tuple[Any, ...]:
+    """What may stand in a payload for a value that was left out; nothing for most types."""
     match type_:
         case "string":
-            return UNAVAILABLE
+            return UNAVAILABLE, json.dumps({UNAVAILABLE: UNAVAILABLE}, separators=(",", ":"))
         case "binary":
-            return base64.b64encode(UNAVAILABLE.encode()).decode()
-        case "array<string>" | "array<binary>":
-            return [unavailable(type_[len("array<") : -1])]
-        case "array<int>" | "array<bigint>":
-            return [*UNAVAILABLE.encode()]
-    return None
+            return (base64.b64encode(UNAVAILABLE.encode()).decode(),)
+        case "array<string>":
+            digest = hashlib.md5(UNAVAILABLE.encode(), usedforsecurity=False).digest()
+            return [UNAVAILABLE], [str(uuid.UUID(bytes=digest, version=3))]
+        case "array<binary>":
+            return ([*unavailable("binary")],)
+        case "array<int>" | "array<bigint>" | "array<date>":
+            return ([*UNAVAILABLE.encode()],)
+    return ()
 
 
 class NotAChange(ValueError):
@@ -105,11 +121,15 @@ class ChangeReading:
     """Columns of MySQL's YEAR, whose zero comes as `NO_YEAR`, before which there are none."""
     moments: frozenset[str] = frozenset()
     """Columns of MySQL's TIMESTAMP, whose zero comes as that of Unix, which they cannot hold."""
+    documents: bool = False
+    """True: rows are documents (`documents`), whose schema says nothing of what is in them."""
 
 
 def snapshot_text(source: Mapping[str, Any]) -> str:
     """The same of the `source` of a record that is read without Spark."""
-    told = (source.get(name) for name in SNAPSHOT_PARTS)
+    told = [source.get(name) for name in SNAPSHOT_PARTS]
+    if source.get("ord") is not None:  # MongoDB's log has a number within each second
+        told += [source["ord"], source.get("ts_us")]
     return " ".join(str(part) for part in told if part is not None)
 
 
@@ -140,6 +160,8 @@ def _read(begins: bytes, row: str) -> tuple[ChangeReading, tuple[str, ...]]:
     """How records are read, and what does not fit."""
     columns = dict(struct_fields(row).values())
     fields, binary_log = _fields(begins)
+    if fields is None:
+        return ChangeReading(begins, frozenset(), documents=True), ()
     problems = []
     known: dict[str, Mapping[str, Any]] = {}
     for name, field in fields.items():
@@ -162,11 +184,15 @@ def _read(begins: bytes, row: str) -> tuple[ChangeReading, tuple[str, ...]]:
     return reading, tuple(problems)
 
 
-def _fields(begins: bytes) -> tuple[Mapping[str, Any], bool]:
-    """The columns of the row in a schema, by name; and whether it is of a binary log of MySQL's."""
+def _fields(begins: bytes) -> tuple[Mapping[str, Any] | None, bool]:
+    """The columns of the row in a schema, by name, or None of documents; and whether it is of a
+    binary log of MySQL's.
+    """
     try:
         schema = json.loads(begins[len(BEGIN) - 1 : -len(PAYLOAD) + 1])
         parts = {field["field"]: field for field in schema["fields"]}
+        if is_documents(parts):
+            return None, False
         source = str(parts.get("source", {}).get("name", ""))
         columns = {field["field"]: field for field in parts["after"]["fields"]}
         return columns, _BINARY_LOG.match(source) is not None

@@ -45,10 +45,11 @@ class Codec:
         self._writers = RegisteredWriters(known)
         self._rows: dict[tuple[int, tuple[Column, ...], bool], Callable[[bytes], str]] = {}
 
-    def text(self, definition: Definition, value: bytes) -> bytes:
+    def text(self, definition: Definition, value: bytes, key: bytes | None = None) -> bytes:
         """The value as a JSON object of the definition's columns; raises NotDecoded.
 
-        A column may be missing there. What is JSON already is not looked into.
+        A column may be missing there. What is JSON already is not looked into. Captured changes of
+        documents have a part of what they tell in the record's key.
         """
         match definition.format:
             case Format.JSON:
@@ -71,7 +72,7 @@ class Codec:
                 return json.dumps({column.name: plain}).encode()
             case Format.DEBEZIUM:
                 try:
-                    return change_text(definition, value).encode()
+                    return change_text(definition, value, key).encode()
                 except NotAChange as error:
                     raise NotDecoded(str(error)) from None
 

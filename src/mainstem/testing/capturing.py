@@ -15,7 +15,6 @@ from mainstem.connect.keeper import Keeper
 from mainstem.connect.kept_secrets import KeptSecrets
 from mainstem.connect.local_worker import LocalWorker
 from mainstem.connect.secrets import Secrets
-from mainstem.connect.spec import Role
 from mainstem.errors import MainstemError
 from mainstem.gateway.connector_shown import connector_shown
 from mainstem.gateway.connectors import LogTopics
@@ -55,7 +54,9 @@ class Capturing:
                 self.client,
                 KeptSecrets(address.secrets),
                 carrier_of,
-                lambda name, written: spec_of(Role.SOURCE, name).resolve(written, secrets),
+                lambda wanted: spec_of(wanted.role, wanted.connector).resolve(
+                    wanted.options, secrets
+                ),
                 secrets.mask,
                 LogTopics(self.admin, 1, self.connection),
                 self.connection.java_options(),
@@ -82,13 +83,13 @@ class Capturing:
         """What is said of a connector."""
         return connector_shown(name, self.keeper.care(name))
 
-    def await_state(self, state: str) -> dict[str, Any]:
+    def await_state(self, state: str, name: str = "shop") -> dict[str, Any]:
         """Waits until it is in that state."""
         last: dict[str, Any] = {}
 
         def there() -> bool:
             try:
-                last.update(self.shown())
+                last.update(self.shown(name))
             except MainstemError:
                 return False
             return bool(last["state"] == state)

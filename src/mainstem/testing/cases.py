@@ -163,7 +163,7 @@ def run_case(case: Case, driver: Driver, pieces: random.Random | None = None) ->
     if case.error is not None:
         _expect_error(case, driver)
         return
-    plan = _play(case, driver)
+    plan = play(case, driver)
     for name, columns in case.columns.items():
         found = [[c.name, c.type] for c in driver.entry(name).definition.columns]
         _same(f"columns of {name}", found, [list(pair) for pair in columns.items()])
@@ -190,7 +190,7 @@ def run_case(case: Case, driver: Driver, pieces: random.Random | None = None) ->
         _compare_with_batch(case, driver)
 
 
-def _play(case: Case, driver: Driver) -> Plan:
+def play(case: Case, driver: Driver) -> Plan:
     """Applies the definitions, lets the events happen; returns the plan of the last apply."""
     plan = driver.apply(case.sql, functions=case.functions, python=case.python)
     waiting: list[Event] = []
@@ -273,13 +273,13 @@ def _pairs(pairs: Counter[Pair]) -> list[str]:
 def _ask(driver: Driver, sql: str) -> list[list[Any]]:
     statement = parse_one(sql, functions=driver.catalog.functions)
     assert isinstance(statement, Select)
-    return driver.history(statement.query)
+    return driver.history(statement)
 
 
 def _expect_error(case: Case, driver: Driver) -> None:
     assert case.error is not None
     try:
-        _play(case, driver)
+        play(case, driver)
         for question in case.history:
             _ask(driver, question["sql"])
     except MainstemError as error:

@@ -33,7 +33,15 @@ from mainstem.catalog.plan import (
 from mainstem.config import SparkSettings
 from mainstem.connect.capture import Captured
 from mainstem.definitions.flow import flow_kind
-from mainstem.definitions.model import Definition, FlowKind, InsertValues, Kind, Query
+from mainstem.definitions.model import (
+    Definition,
+    FlowKind,
+    InsertValues,
+    Kind,
+    Moment,
+    Query,
+    Select,
+)
 from mainstem.definitions.project import load_definitions
 from mainstem.definitions.python_functions import load_functions
 from mainstem.definitions.resolve import order
@@ -101,6 +109,7 @@ class Event:
     timestamp: int | None = None
     topic: str | None = None
     schema: str | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 @dataclass
@@ -238,6 +247,7 @@ class Driver:
             topic=topic,
             partition=chosen,
             timestamp=event.timestamp,
+            headers=event.headers,
         )
 
     def delete_topic(self, name: str) -> None:
@@ -391,15 +401,30 @@ class Driver:
         }
         return next(iter(self._answers("apply_late", payload)))
 
-    def history(self, query: Query) -> list[list[Any]]:
+    def history(self, select: Select) -> list[list[Any]]:
         """The rows of a query over the log."""
+        return [row for chunk in self.answer(select) for row in chunk.get("rows", [])]
+
+    def answer(self, select: Select) -> Iterable[dict[str, Any]]:
+        """What the engine answers to a query over the log, piece by piece."""
+        query = select.query
         payload = {
             "query": TypeAdapter(Query).dump_python(query, mode="json"),
             "inputs": [_dump(self.entry(name).definition) for name in query.inputs],
+            "moments": TypeAdapter(tuple[Moment, ...]).dump_python(select.moments, mode="json"),
             "max_rows": 1000,
             "timeout": 60,
         }
-        return [row for chunk in self._answers("history", payload) for row in chunk.get("rows", [])]
+        return self._answers("history", payload)
+
+    def explain_row(self, query: Query) -> dict[str, Any]:
+        """The events behind the row that a query finds."""
+        payload = {
+            "query": TypeAdapter(Query).dump_python(query, mode="json"),
+            "definitions": [_dump(e.definition) for e in self.catalog.entries.values()],
+            "timeout": 120,
+        }
+        return next(iter(self._answers("explain_row", payload)))
 
     def entry(self, name: str) -> Entry:
         """The catalog's entry of that name."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
 
+from mainstem.local.jars import provide
+from mainstem.local.jars_lock import parse_lock
 from mainstem.local.ports import LOOPBACK
 from mainstem.local.process import Child, Command
 from mainstem.testing.waiting import eventually
 
+_OPENSEARCH_JARS = Path(__file__).with_name("opensearch.lock")
 _OPENSEARCH_PORTS = range(9211, 9299)
 """Its runner takes no others."""
 _START_SECONDS = 180.0
@@ -51,8 +54,12 @@ class OutsideServer:
             self._child.stop()
 
 
-def opensearch(folder: Path, java: str, jars: Sequence[Path]) -> OutsideServer:
-    """An OpenSearch of one node; `java` is a newer one than the stack needs."""
+def opensearch(folder: Path, java: str) -> OutsideServer:
+    """An OpenSearch of one node; `java` is a newer one than the stack needs.
+
+    Its jars, 70 MB of them, are fetched when they are not in the cache.
+    """
+    jars = provide(parse_lock(_OPENSEARCH_JARS.read_text())["opensearch"], "OpenSearch jars")
     port = next(port for port in _OPENSEARCH_PORTS if not _listens(port))
     argv = [
         *(java, "-Xmx400m", "-XX:TieredStopAtLevel=1", "-cp", os.pathsep.join(map(str, jars))),

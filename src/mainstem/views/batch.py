@@ -93,7 +93,7 @@ def record_text(
     if keys is not None and record.key is not None:
         record = replace(record, key=codec.key_text(keys, record.key))
     if definition.format is not Format.JSON and record.value is not None:
-        record = replace(record, value=codec.text(definition, record.value))
+        record = replace(record, value=codec.text(definition, record.value, record.key))
     return record
 
 

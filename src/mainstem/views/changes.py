@@ -9,6 +9,7 @@ records themselves, so a condition means the same in both.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import psycopg
 
 from mainstem.definitions.model import Definition, Kind, Select
 from mainstem.definitions.table_conditions import postgres_condition
-from mainstem.definitions.to_postgres import RECORDS, push_condition
+from mainstem.definitions.to_postgres import EVERY_ROW, RECORDS, push_condition
 from mainstem.schemas.postgres_types import spark_type
 from mainstem.views.readers import AsyncConnection, Readers
 from mainstem.views.rows import (
@@ -42,12 +43,18 @@ class Selection:
     where: str
     headers: bool = False
     """True when `_headers` is used: it costs a conversion per record."""
+    digest: str = ""
+    """Of the text that was asked, without its layout: the same for a table that has grown."""
+    filtered: bool = False
+    """True when not every row matches."""
 
 
 def selection_of(select: Select, definition: Definition) -> Selection:
     """What a push query over this object wants."""
     projection, where = push_condition(select, definition)
-    return Selection(definition, projection, where, "_headers" in select.query.columns_read)
+    digest = hashlib.sha256(select.query.canonical.encode()).hexdigest()[:16]
+    headers = "_headers" in select.query.columns_read
+    return Selection(definition, projection, where, headers, digest, where != EVERY_ROW)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from mainstem.connect.captures import capture_of
 from mainstem.connect.mysql_connection import Server
+from mainstem.connect.planned import PlannedConnectors
+from mainstem.connect.secrets import Secrets
 from mainstem.errors import MainstemError
 from mainstem.testing.capturing import SECRET, Capturing
 from mainstem.testing.carried import CarriedTable, Change
@@ -236,3 +240,46 @@ def _text(value: Any) -> Any:
     if isinstance(value, float):
         return repr(value)
     return f"{value:f}" if hasattr(value, "as_tuple") else str(value)
+
+
+def test_rows_are_asked_for(market: SourceMariaDb, driver: Driver) -> None:
+    """The same database without its log: by `jdbc-poll`, with MariaDB's own driver."""
+    secret = driver.folder / "secrets" / "password"
+    secret.parent.mkdir()
+    secret.write_text(SECRET)
+    secrets = Secrets(driver.folder, {})
+    driver.connectors = PlannedConnectors(
+        secrets, capture_of, lambda *_: None, ask_engine=driver.look
+    )
+    market.run(
+        "CREATE TABLE polled (id bigint unsigned PRIMARY KEY, price decimal(12,2), note text,"
+        " changed datetime(6), since timestamp NULL)",
+        "INSERT INTO polled SELECT seq, seq / 4, concat('ü ', seq),"
+        " '2026-11-16 10:00:00.000001' + INTERVAL seq DIV 3 SECOND, '2026-11-16 10:00:00'"
+        " FROM seq_1_to_7",
+    )
+    try:
+        driver.apply(
+            "CREATE SOURCE polling WITH (connector = 'jdbc-poll', partitions = 1,"
+            f" url = 'jdbc:mariadb://127.0.0.1:{market.port}/shop', user = 'capturer',"
+            " password = '${file:secrets/password}', \"table\" = 'polled', batch_rows = 4,"
+            " incrementing = 'id', timestamp = 'changed', delay = '0 seconds');"
+        )
+        driver.run()
+        driver.run()
+        market.run(
+            "UPDATE polled SET note = NULL, changed = '2026-11-16 11:00:00' WHERE id = 2",
+            "INSERT INTO polled VALUES (18446744073709551615, NULL, '', '2026-11-16 12:00', NULL)",
+        )
+        driver.run()
+        rows = driver.rows("polling_events")
+    finally:
+        market.run("DROP TABLE polled")
+    assert [row["id"] for row in rows] == [1, 2, 3, 4, 5, 6, 7, 2, 18446744073709551615]
+    assert (rows[0]["price"], rows[0]["note"]) == (Decimal("0.25"), "ü 1")
+    assert (rows[7]["note"], rows[8]["note"]) == (None, "")
+    assert [row["changed"][:26] for row in (rows[0], rows[7])] == [
+        "2026-11-16T10:00:00.000001",
+        "2026-11-16T11:00:00.000000",
+    ]
+    assert rows[0]["since"] == "2026-11-16T10:00:00.000000Z"

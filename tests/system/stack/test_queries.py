@@ -49,6 +49,23 @@ def test_insert_pull_push_and_history_tell_the_same(trips):
     eventually(lambda: sorted(v["id"] for v in trips.values("long_trips")) == [2, 3])
 
 
+def test_a_table_as_it_was_and_the_events_behind_a_row(trips):
+    answer = trips.http.post("/v1/sql", json={"sql": "SELECT * FROM trips_by_city"}).json()
+    offsets = json.dumps(answer["freshness"]["tables"]["trips_by_city"]["offsets"])
+    trips.sql("INSERT INTO trips VALUES (4, 'Basel', 1), (5, 'Bern', 2.5)").ok()
+    now = [["Bern", 3, 40.0], ["Basel", 2, 13.0]]
+    trips.wait_for_rows("SELECT * FROM trips_by_city", now)
+    past = trips.rows(f"SELECT * FROM trips_by_city AS OF OFFSETS '{offsets}'")
+    assert sorted(past) == sorted(answer["rows"])
+    told = trips.sql("EXPLAIN ROW trips_by_city WHERE city = 'Basel'", "-o", "json").ok().json
+    assert told["exact"]
+    assert [event["payload"]["id"] for event in told["tree"]["inputs"]] == [2, 4]
+    shown = trips.sql("EXPLAIN ROW trips_by_city WHERE city = 'Basel'").ok().out
+    assert shown.count("trips (stream)") == 2
+    refused = trips.sql("EXPLAIN ROW trips WHERE id = 1")
+    assert "WRONG_KIND" in refused.err
+
+
 def test_parameters_are_values_not_text(trips):
     answer = trips.http.post(
         "/v1/sql",

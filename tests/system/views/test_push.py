@@ -8,7 +8,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -24,27 +24,35 @@ from mainstem.schemas.codec import Codec
 from mainstem.schemas.known import KnownSchemas
 from mainstem.testing.registry import MemoryRegistry, written_by
 from mainstem.views.changes import selection_of
-from mainstem.views.push import Event, Push, Subscription
+from mainstem.views.events import CHANGES, Event, Piece
+from mainstem.views.push import LogAndViews, Push
 from mainstem.views.readers import Readers
+from mainstem.views.subscriber import Subscription
 from mainstem.views.tokens import Token, decode_token
 
 pytestmark = pytest.mark.kafka
 Topic = Callable[..., str]
 Current = dict[str, Entry]
-CHANGES = ("append", "upsert", "delete")
 RECORD = {"type": "record", "fields": [{"name": "n", "type": "long"}]}
 
 
 async def opened(lab: Any, current: Current) -> tuple[Push, Readers]:
     readers = Readers(lab.postgres.reader_url, 10.0)
     await readers.open()
-    return Push(lab.kafka, lab.admin, readers, current.get, lab.codec), readers
+    sources = LogAndViews(lab.kafka, lab.admin, readers, lab.codec)
+    return Push(sources, current.get), readers
 
 
 def wanted(entry: Entry, sql: str, **more: Any) -> Subscription:
     select = parse_one(sql)
     assert isinstance(select, Select)
     return Subscription(entry, selection_of(select, entry.definition), **more)
+
+
+async def each(pieces: AsyncGenerator[Piece, None]) -> AsyncGenerator[Event, None]:
+    async for piece in pieces:
+        for event in piece.events:
+            yield event
 
 
 def collect(
@@ -65,13 +73,14 @@ def collect(
         try:
             async with asyncio.timeout(seconds):
                 async with aclosing(push.subscribe(wanted(entry, sql, **more))) as stream:
-                    async for event in stream:
+                    async for event in each(stream):
                         events.append(event)
                         if until(events):
                             break
             assert push.open_subscriptions == 0
         finally:
             push.stop()
+            push.close()
             await readers.close()
         return events
 
@@ -94,8 +103,8 @@ def test_snapshot_then_changes(lab: Any, topic: Topic) -> None:
     entry, views = served(lab, topic, "push_table")
 
     def more(events: list[Event]) -> bool:
-        if len(events) == 6:
-            assert [e.name for e in events] == ["columns", *["upsert"] * 4, "progress"]
+        if len(events) == 7:
+            assert [e.name for e in events] == ["columns", "snapshot", *["upsert"] * 4, "progress"]
             lab.send(entry.definition.topic, ({"k": "a"}, {"k": "a", "n": 9}), ({"k": "a"}, None))
         return len(rows(events)) == 6
 
@@ -103,11 +112,11 @@ def test_snapshot_then_changes(lab: Any, topic: Topic) -> None:
     assert json.loads(events[0].data) == [
         {"name": "m", "type": "bigint"}, {"name": "k", "type": "string"},
     ]  # fmt: skip
-    snapshot = sorted(rows(events[:5]), key=lambda r: r["key"]["k"])
+    snapshot = sorted(rows(events[:6]), key=lambda r: r["key"]["k"])
     assert snapshot[0] == {"row": {"m": 1, "k": "a"}, "key": {"k": "a"}}
     change = {"row": {"m": 10, "k": "a"}, "key": {"k": "a"}}
-    assert rows(events[6:]) == [change, {"key": {"k": "a"}}]
-    assert [e.name for e in events[6:] if e.name in CHANGES] == ["upsert", "delete"]
+    assert rows(events[7:]) == [change, {"key": {"k": "a"}}]
+    assert [e.name for e in events[7:] if e.name in CHANGES] == ["upsert", "delete"]
     lab.settle(views, entry)
 
 
@@ -149,7 +158,7 @@ def test_filter_sends_deletions_of_rows_that_the_client_has(lab: Any, topic: Top
     entry, _ = served(lab, topic, "push_filter")
 
     def more(events: list[Event]) -> bool:
-        if events[-1].name == "progress" and len(events) < 6:
+        if events[-1].name == "progress" and len(rows(events)) == 2:
             lab.send(
                 entry.definition.topic,
                 ({"k": "a"}, None),  # never matched: the client does not have it
@@ -256,9 +265,8 @@ def test_resume_without_gap_or_duplicate(lab: Any, topic: Topic, kind: str) -> N
                 request = wanted(entry, f"SELECT * FROM {name} EMIT CHANGES", after=token)
                 take = chance.randrange(1, 300)
                 async with aclosing(push.subscribe(request)) as stream:
-                    async for event in stream:
-                        restarted = event.name == "columns" and (token is None or not token.offsets)
-                        if restarted:
+                    async for event in each(stream):
+                        if event.name == "snapshot":
                             seen.clear()
                         after = event.id
                         if event.name in CHANGES:
@@ -278,6 +286,7 @@ def test_resume_without_gap_or_duplicate(lab: Any, topic: Topic, kind: str) -> N
                 cuts += 1
         finally:
             push.stop()
+            push.close()
             await readers.close()
 
     async def limited() -> None:
@@ -296,7 +305,9 @@ def test_token_that_cannot_be_used(lab: Any, topic: Topic, case: str) -> None:
     policy = {"cleanup.policy": "compact,delete"}
     entry = lab.stream("tokens", topic(1, **policy), {"n": "int"})
     lab.send(entry.definition.topic, *((b"k", {"n": n}) for n in range(5)))
-    token = Token("tokens", 1, {entry.definition.topic: {0: 2}})
+    sql = "SELECT * FROM tokens EMIT CHANGES"
+    query = wanted(entry, sql).selection.digest
+    token = Token("tokens", 1, query, int(time.time()), {entry.definition.topic: {0: 2}})
     match case:
         case "aged out":
             lab.admin.truncate(entry.definition.topic)
@@ -305,9 +316,9 @@ def test_token_that_cannot_be_used(lab: Any, topic: Topic, case: str) -> None:
         case "rebuilt":
             token = replace(token, generation=7)
         case "another":
-            token = replace(token, name="others")
+            token = replace(token, query="0" * 16)
     with pytest.raises(MainstemError) as caught:
-        collect(lab, entry, "SELECT * FROM tokens EMIT CHANGES", until=lambda _: True, after=token)
+        collect(lab, entry, sql, until=lambda _: True, after=token)
     assert caught.value.code == "RESUME_TOKEN_INVALID"
 
 

@@ -76,10 +76,23 @@ def test_names() -> None:
     ]  # fmt: skip
 
 
+def test_a_stream_of_transactions_if_it_is_asked_for() -> None:
+    *others, commits = definitions_of(source(commits="true", prefix="crm_"), [ORDERS])
+    assert [d.name for d in others] == ["crm_orders_changes", "crm_orders"]
+    assert (commits.name, commits.topic, commits.source) == (
+        "crm_commits", "shop.transaction", "shop",
+    )  # fmt: skip
+    assert (commits.partitions, commits.retention) == (1, "forever")
+    # so it is no table that is captured
+    assert commits.format is not Format.DEBEZIUM
+    assert len(definitions_of(source(commits="false"), [ORDERS])) == len(others)
+
+
 @pytest.mark.parametrize(
     ("options", "tables", "code"),
     [
         ({}, ["public.a", "public.a_changes"], "DUPLICATE_NAME"),
+        ({"commits": "true"}, ["public.commits"], "DUPLICATE_NAME"),
         ({"prefix": "_x"}, ["public.a"], "INVALID_NAME"),
     ],
 )

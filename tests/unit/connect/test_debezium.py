@@ -50,6 +50,7 @@ def test_where_and_what() -> None:
     assert wanted.items() <= made.items()
     assert put_away == {"database.password": "pass word"}
     assert "pass word" not in str(made)
+    assert "provide.transaction.metadata" not in made
     assert all(isinstance(value, str) for value in made.values())
 
 
@@ -60,8 +61,10 @@ def test_options() -> None:
         publication="theirs",
         heartbeat="1 minute",
         exclude="public.orders.note, *.secret",
+        commits="true",
     )
     wanted = {
+        "provide.transaction.metadata": "true",
         "snapshot.mode": "no_data",
         "slot.name": "mine",
         "publication.name": "theirs",

@@ -16,9 +16,11 @@ from tests.unit.connect.fake_connect import URL, FakeConnect
 from mainstem.connect.care import Care, Surroundings
 from mainstem.connect.carrier import Around, Carrier, Offsets, PutAway, Wanted
 from mainstem.connect.client import ConnectClient
+from mainstem.connect.debezium_common import own_topics
 from mainstem.connect.keeper import Keeper
 from mainstem.connect.kept_secrets import KeptSecrets
 from mainstem.connect.local_worker import LocalWorker, Worker, WorkerElsewhere, wanted_plugins
+from mainstem.connect.spec import Role
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import SourceLocation
 
@@ -61,6 +63,7 @@ class Topics:
         self.there: set[str] = set()
         self.records = 0
         self.values: dict[str, list[bytes]] = {}
+        self.forgotten: dict[str, dict[int, int]] = {}
 
     def send(self, topic: str, key: bytes, value: bytes) -> None:
         self.values.setdefault(topic, []).append(value)
@@ -74,6 +77,9 @@ class Topics:
 
     def remove(self, topic: str) -> None:
         self.there.discard(topic)
+
+    def forget(self, topic: str, before: Mapping[int, int]) -> None:
+        self.forgotten[topic] = dict(before)
 
     def written(self, topics: Sequence[str]) -> int:
         if self.away:
@@ -115,12 +121,12 @@ class Bench:
 
     def begin(self, worker: Worker | None = None) -> None:
         """A new gateway: it knows nothing of the one before."""
-        carrier = Carrier("debezium-x", config, self.system.state, self.system.remove)
+        carrier = Carrier("debezium-x", config, self.system.state, self.system.remove, own_topics)
         at = Surroundings(
             ConnectClient(URL, mask=self.mask, transport=self.cluster.transport),
             KeptSecrets(self.folder / "secrets"),
             lambda connector: carrier,
-            lambda connector, written: {"password": self.password},
+            lambda wanted: {"password": self.password},
             self.mask,
             self.topics,
             clock=lambda: self.now,
@@ -472,3 +478,27 @@ def test_a_snapshot_that_failed_is_said(running: Bench) -> None:
     running.look(12)
     assert running.care.error is not None
     assert running.care.error.code == "SNAPSHOT_FAILED"
+
+
+def test_what_a_sink_has_taken_is_forgotten(bench: Bench) -> None:
+    taken = {
+        "partition": {"kafka_topic": "t", "kafka_partition": 0},
+        "offset": {"kafka_offset": 5},
+    }
+    for role, wanted in ((Role.SOURCE, {}), (Role.SINK, {"t": {0: 5}})):
+        bench.wanted["orders"] = replace(ORDERS, role=role)
+        bench.look(2)
+        bench.cluster.made[NAME].offsets = [taken]
+        bench.look(2, seconds=20)
+        assert bench.topics.forgotten == wanted
+
+
+def test_no_secret_is_left_of_one_that_was_refused(bench: Bench) -> None:
+    bench.wanted["orders"] = ORDERS
+    bench.cluster.complaints = {"host": "nobody there"}
+    bench.look(2)
+    assert bench.care.error is not None
+    assert [file.name for file in (bench.folder / "secrets").iterdir()] == ["orders.properties"]
+    bench.wanted.clear()
+    bench.look(2)
+    assert not list((bench.folder / "secrets").iterdir())

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 import run
-from compare import compare, troubles, wait_for
-from play import Event, Statement, case, clock, moment, names, play
+from compare import asking, compare, troubles, wait_for
+from play import Event, Line, Sql, Statement, case, clock, moment, names, play
+from stage import Stage
+from world import NotHereError
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 ROWS = [
@@ -19,6 +21,16 @@ ROWS = [
     {"city": "oslo", "at": NOON, "total": 0.1 + 0.2, "sold": 2},
 ]
 HELD = [["oslo", "2026-03-02T12:00:00Z", 0.3, 2], ["rome", None, 2.5, 11]]
+
+
+class World:
+    """Servers around Mainstem that hold what they hold."""
+
+    def holds(self, name, columns):
+        return [[name, *columns]]
+
+
+WORLD = World()
 
 
 class Gateway:
@@ -36,13 +48,19 @@ class Gateway:
     def write(self, stream, body):
         self.told.append((stream, body.count(b'"value"')))
 
+    def quarantine(self, filters):
+        return {"records": [{"stage": "decode", "value": filters["stream"]}]}
+
+    def connectors(self):
+        return {"connectors": [{"name": "shop", "state": "running"}]}
+
     def status(self):
         return {"flows": [self.flow, {"flow": "another", "lag_records": 9}]}
 
 
 def test_the_right_rows_in_any_order():
     gateway = Gateway(HELD)
-    compared = compare(gateway, "sums", ROWS)
+    compared = compare(asking(gateway, WORLD), "sums", ROWS)
     assert compared.equal
     assert gateway.told == ["SELECT city, at, total, sold FROM sums"]
 
@@ -55,19 +73,19 @@ def test_the_right_rows_in_any_order():
 def test_one_wrong_value(row, column, value):
     held = [list(r) for r in HELD]
     held[row][column] = value
-    compared = compare(Gateway(held), "sums", ROWS)
+    compared = compare(asking(Gateway(held), WORLD), "sums", ROWS)
     assert not compared.equal
     assert [pair for pair in compared.pairs if None in pair] == compared.pairs[:2]
 
 
 @pytest.mark.parametrize("held", [[], HELD[:1], [*HELD, HELD[0]], [HELD[0], HELD[0]]])
 def test_missing_and_doubled_rows(held):
-    assert not compare(Gateway(held), "sums", ROWS).equal
+    assert not compare(asking(Gateway(held), WORLD), "sums", ROWS).equal
 
 
 def test_nothing_may_be_expected():
-    assert compare(Gateway(), "sums", []).equal
-    assert not compare(Gateway([[1]]), "sums", []).equal
+    assert compare(asking(Gateway(), WORLD), "sums", []).equal
+    assert not compare(asking(Gateway([[1]]), WORLD), "sums", []).equal
 
 
 @pytest.mark.parametrize("lag", [None, 3])
@@ -75,12 +93,23 @@ def test_what_is_not_read_yet_is_waited_for(lag, monkeypatch):
     gateway = Gateway(HELD, lag_records=lag)
     read_all = lambda _: gateway.flow.update(lag_records=0)  # noqa: E731
     monkeypatch.setattr("compare.time", SimpleNamespace(**vars(time) | {"sleep": read_all}))
-    assert all(c.equal for c in wait_for(gateway, {"sums": ROWS}, ["sums"], seconds=30))
+    assert all(
+        c.equal
+        for c in wait_for(gateway, asking(gateway, WORLD), {"sums": ROWS}, ["sums"], seconds=30)
+    )
     assert len(gateway.told) == 2
 
 
 def test_patience_ends():
-    assert not wait_for(Gateway(), {"sums": ROWS}, ["sums"], seconds=0)[0].equal
+    gateway = Gateway()
+    ask = asking(gateway, WORLD)
+    assert not wait_for(gateway, ask, {"sums": ROWS}, ["sums"], seconds=0)[0].equal
+
+
+def test_other_servers_are_asked_by_their_names():
+    ask = asking(Gateway(), WORLD)
+    assert ask("postgres:crm.contacts", ["id"]) == [["postgres:crm.contacts", "id"]]
+    assert ask("quarantine:sums", ["stage"]) == [["decode"]]
 
 
 def test_troubles_of_flows():
@@ -97,26 +126,41 @@ def test_what_happens_keeps_its_order():
     gateway = Gateway()
     steps = [Event("cities", {}), Event("sums", {}), Event("cities", {}), Statement("DROP"),
              *[Event("sums", {})] * 501]  # fmt: skip
-    assert play(gateway, steps) == 504
-    assert gateway.told == [("cities", 2), ("sums", 1), "DROP", ("sums", 500), ("sums", 1)]
+    steps += [Sql("shop", "INSERT"), Event("sums", {}), Line("LOG", "text")]
+    play(gateway, steps, gateway.told.append)
+    assert gateway.told == [
+        ("cities", 2), ("sums", 1), "DROP", ("sums", 500), ("sums", 1),
+        Sql("shop", "INSERT"), ("sums", 1), Line("LOG", "text"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("right", "code"), [(True, 0), (False, 1)])
-def test_the_exit_code_says_whether_it_is_right(right, code, monkeypatch):
-    servers = nullcontext((Gateway(), SimpleNamespace(gateway_url="")))
-    monkeypatch.setattr(run, "stack", lambda folder: servers)
-    monkeypatch.setattr(run, "check", lambda client, name, seed: right)
+def test_the_exit_code_says_whether_it_is_right(right, code, monkeypatch, tmp_path):
+    stage = nullcontext(Stage(Gateway(), SimpleNamespace(gateway_url=""), tmp_path))
+    monkeypatch.setattr(run, "stack", lambda folder: stage)
+    monkeypatch.setattr(run, "check", lambda stage, around, name, seed: right)
     monkeypatch.setattr("sys.argv", ["run.py", "searches"])
     assert run.main() == code
 
 
+def test_a_server_that_is_not_here_is_named(monkeypatch, capsys):
+    def world(names):
+        raise NotHereError("apt-get install it")
+
+    monkeypatch.setattr(run, "world", world)
+    monkeypatch.setattr("sys.argv", ["run.py", "customer360"])
+    assert run.main() == 1
+    assert "customer360 cannot run here: apt-get install it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("rows", [ROWS, ROWS[:1]])
-def test_an_example_is_right_or_wrong(rows, monkeypatch, capsys):
+def test_an_example_is_right_or_wrong(rows, monkeypatch, capsys, tmp_path):
     example = SimpleNamespace(events=lambda seed: [], answer=lambda events: {"sums": rows})
     monkeypatch.setattr(run, "case", lambda name: example)
     monkeypatch.setattr(run, "apply", lambda client, folder: {"sums": 1})
     monkeypatch.setattr(run, "wait_for_flows", lambda *_: None)
-    assert run.check(Gateway(HELD), "sums", patience=0) is (rows is ROWS)
+    stage = Stage(Gateway(HELD), SimpleNamespace(gateway_url=""), tmp_path)
+    assert run.check(stage, WORLD, "sums", patience=0) is (rows is ROWS)
     out, err = capsys.readouterr()
     assert f"{len(rows)} rows computed from the events, 2 in Mainstem" in out
     assert ("WRONG" in err) is (rows is not ROWS)
@@ -138,4 +182,4 @@ def test_times_of_events():
 def test_the_list(capsys):
     run.list_examples()
     listed = capsys.readouterr().out
-    assert all(line in listed for line in ("searches   Searches", "forecast   A model"))
+    assert all(line in listed for line in ("searches     Searches", "forecast     A model"))

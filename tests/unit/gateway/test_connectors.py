@@ -15,6 +15,9 @@ from tests.unit.gateway.world import Stub
 from mainstem.catalog.entry import Catalog, Entry
 from mainstem.connect.brought import definitions_of
 from mainstem.connect.capture import Captured, Events
+from mainstem.connect.catalogue import spec_of
+from mainstem.connect.plugins import NONE_ALLOWED, AllowedPlugins
+from mainstem.connect.spec import Role
 from mainstem.definitions.model import Create
 from mainstem.definitions.parse import parse_one
 from mainstem.engine.sources.source import source_flows
@@ -56,6 +59,42 @@ def test_sources_of_the_catalog() -> None:
     assert wanted.options == {"url": "${env:U}", "tables": "public.*"}
     assert wanted.tables == ("public.milk", "public.tea")
     assert wanted.topics == ("Orders.public.milk", "Orders.public.tea")
+
+
+SINK = (
+    "CREATE SINK out FROM clicks WITH (connector = 'connect', class = 'a.B', \"option.File\" = 'x')"
+)
+
+
+def test_sinks_that_connect_carries() -> None:
+    statement = parse_one(SINK)
+    assert isinstance(statement, Create)
+    entry = Entry(statement.definition, "f", generation=4)
+    [wanted] = wanted_sources(Catalog({"out": entry}, 1)).values()
+    assert (wanted.role, wanted.identity) == (Role.SINK, 4)
+    assert wanted.topics == ("_mainstem.plugin.out.4",)
+    assert wanted.options == {"class": "a.B", "option.File": "x"}, "as it is written"
+
+
+def test_a_class_is_closed_unless_it_is_allowed(bench: Bench) -> None:
+    clicks = parse_one("CREATE STREAM clicks (id INT)")
+    assert isinstance(clicks, Create)
+    options = spec_of(Role.SINK, "connect").validate({"class": "a.B"})
+    given = ("connect", options, clicks.definition, ())
+    for keeper, allowed, code in (
+        (None, AllowedPlugins(None, ("a.B",)), "CONNECT_NOT_GIVEN"),
+        (bench.keeper, NONE_ALLOWED, "PLUGIN_UNKNOWN"),
+    ):
+        connectors = Connectors(catalog, keeper, nobody(), plugins=allowed)
+        with pytest.raises(MainstemError) as caught:
+            connectors.check_target(*given)
+        assert caught.value.code == code
+        with pytest.raises(MainstemError) as caught:
+            source = spec_of(Role.SOURCE, "connect").validate({"class": "a.B"})
+            connectors.capture_of("connect").look("x", source)
+        assert caught.value.code == code
+    allowed = AllowedPlugins(None, ("a.B",))
+    Connectors(catalog, bench.keeper, nobody(), plugins=allowed).check_target(*given)
 
 
 @pytest.fixture

@@ -32,6 +32,10 @@ def test_the_worker_is_closed() -> None:
     assert all(topic.startswith("_mainstem.connect.") for topic in topics.values())
     factors = [v for k, v in found.items() if k.endswith(".replication.factor")]
     assert factors == ["3"] * 3
+    assert found["plugin.discovery"] == "service_load"
+    assert found["consumer.isolation.level"] == "read_committed"
+    foreign = worker_properties(SETTINGS, "h:1", 2, Path("/p/.mainstem/connect"), foreign=True)
+    assert read(foreign)["plugin.discovery"] == "hybrid_warn", "one may not say what it is"
 
 
 def worker(folder: Path, plugins: dict[str, list[Path]]) -> Connect:

@@ -60,6 +60,9 @@ def test_it_runs_while_it_is_wanted(bench: Bench, eventually: Wait) -> None:
     want_plugins(bench.folder, ["debezium-postgres", "debezium-mysql"])
     eventually(lambda: len(bench.made) == 2 and bench.state == "ready")
     assert bench.made == [["debezium-postgres"], ["debezium-postgres", "debezium-mysql"]]
+    want_plugins(bench.folder, ["project"])
+    eventually(lambda: len(bench.made) == 3 and bench.state == "ready")
+    assert bench.made[2] == ["project"]
     want_plugins(bench.folder, [])
     eventually(lambda: bench.state == "off")
     assert not bench.running

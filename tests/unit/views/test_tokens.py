@@ -17,7 +17,7 @@ _TOPICS = st.dictionaries(st.text(min_size=1, max_size=20), _OFFSETS, max_size=3
 
 @given(st.text(min_size=1, max_size=20), st.integers(1, 10**6), st.none() | _TOPICS)
 def test_round_trip(name: str, generation: int, offsets: dict[str, dict[int, int]] | None) -> None:
-    token = Token(name, generation, offsets)
+    token = Token(name, generation, "0123456789abcdef", 1_700_000_000, offsets)
     text = token.encode()
     assert text.replace("-", "").replace("_", "").isalnum()
     assert decode_token(text) == token
@@ -33,7 +33,18 @@ def test_other_texts_are_refused_or_tokens(text: str) -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [b"[]", b"{}", b'{"n":"a","g":1,"o":[]}', b'{"n":"a","g":1,"o":{"0":5}}', b"\xff", b"5"],
+    [
+        b"[]",
+        b"{}",
+        b'{"n":"a","g":1,"q":"","t":1,"o":[]}',
+        b'{"n":"a","g":1,"q":"","t":1,"o":{"0":5}}',
+        b'{"n":"a","g":1,"q":"","t":1,"o":{"t":{"0":-5}}}',
+        b'{"n":"a","g":1,"q":"","t":1,"o":{"t":{"0":1e400}}}',
+        b'{"n":"a","g":1,"q":"","t":1e400}',
+        b'{"n":"a","g":1,"o":{"t":{"0":5}}}',
+        b"\xff",
+        b"5",
+    ],
 )
 def test_wrong_documents(document: bytes) -> None:
     with pytest.raises(MainstemError) as caught:

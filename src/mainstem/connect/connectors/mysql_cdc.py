@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mainstem.connect.debezium_options import PREFIX, SNAPSHOT
 from mainstem.connect.spec import ConnectorSpec, Field, FieldKind, Role
 
 
@@ -56,23 +57,8 @@ def spec(name: str, product: str, other: str, tls: tuple[str, ...]) -> Connector
                 "Columns that are left out, with database and table; `*` stands for any letters.",
                 "shop.customers.password, *.*.search_text",
             ),
-            Field(
-                "prefix",
-                FieldKind.TEXT,
-                "What the names of the streams and tables begin with; without it the source's name "
-                "and `_`.",
-                "crm_",
-                place=True,
-            ),
-            Field(
-                "snapshot",
-                FieldKind.TEXT,
-                "`initial`: the rows that are there are read first; `none`: only changes from now "
-                "on.",
-                "none",
-                default="initial",
-                choices=("initial", "none"),
-            ),
+            PREFIX,
+            SNAPSHOT,
             Field(
                 "server_id",
                 FieldKind.INTEGER,

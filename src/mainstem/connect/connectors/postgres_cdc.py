@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mainstem.connect.debezium_options import PREFIX, SNAPSHOT
 from mainstem.connect.spec import ConnectorSpec, Field, FieldKind, Role
 
 SPEC = ConnectorSpec(
@@ -63,22 +64,8 @@ SPEC = ConnectorSpec(
             "Columns that are left out, with schema and table; `*` stands for any letters.",
             "public.customers.password, *.*.search_text",
         ),
-        Field(
-            "prefix",
-            FieldKind.TEXT,
-            "What the names of the streams and tables begin with; without it the source's name "
-            "and `_`.",
-            "crm_",
-            place=True,
-        ),
-        Field(
-            "snapshot",
-            FieldKind.TEXT,
-            "`initial`: the rows that are there are read first; `none`: only changes from now on.",
-            "none",
-            default="initial",
-            choices=("initial", "none"),
-        ),
+        PREFIX,
+        SNAPSHOT,
         Field(
             "slot",
             FieldKind.TEXT,
@@ -93,6 +80,15 @@ SPEC = ConnectorSpec(
             "and removes it in the end.",
             "for_mainstem",
             place=True,
+        ),
+        Field(
+            "commits",
+            FieldKind.BOOLEAN,
+            "Bring a stream of the transactions as well, `<prefix>commits`: when each began "
+            "and ended, and how many changes of which tables it had, so that a query can tell "
+            "when it has all of them.",
+            "true",
+            default="false",
         ),
         Field(
             "heartbeat",

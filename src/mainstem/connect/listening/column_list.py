@@ -30,6 +30,8 @@ class Declared:
 
     column: Column
     made_by: Call | None = None
+    key: bool = False
+    """True behind PRIMARY KEY."""
 
 
 def read_columns(text: str, *, made: bool = False) -> list[Declared]:
@@ -37,27 +39,39 @@ def read_columns(text: str, *, made: bool = False) -> list[Declared]:
 
     INVALID_OPTION when it is something else.
     """
-    source = Source(text)
     try:
-        statements = source.statements()
-        if len(statements) != 1:
-            raise source.syntax("a list of columns was expected", 0)
-        cursor = Cursor(source, statements[0])
-        found: list[Declared] = []
-        while True:
-            found.append(_column(cursor, made=made))
-            if not cursor.accept(","):
-                break
+        cursor = _cursor(text)
+        found = _columns(cursor, made=made)
         if cursor.current.kind is not T.END:
             raise cursor.unexpected("a comma or the end")
     except MainstemError as error:
         example = "'id BIGINT AS sequence()'" if made else "'id BIGINT, name STRING'"
         raise invalid(OPTION, text, error.message, example) from None
-    names = [declared.column.name.lower() for declared in found]
-    for name in names:
-        if names.count(name) > 1:
-            raise invalid(OPTION, text, f'"{name}" is there twice', "'id BIGINT, name STRING'")
     return found
+
+
+def read_tables(option: str, text: str, example: str) -> dict[str, list[Declared]]:
+    """The columns of each table in `orders (id BIGINT PRIMARY KEY, total DOUBLE), other (...)`.
+
+    INVALID_OPTION, with the example, when it is something else.
+    """
+    tables: dict[str, list[Declared]] = {}
+    try:
+        cursor = _cursor(text)
+        while True:
+            name, place = cursor.take_path("a table")
+            if name in tables:
+                raise cursor.source.syntax(f'"{name}" is there twice', place)
+            cursor.expect("(")
+            tables[name] = _columns(cursor, keyed=True)
+            cursor.expect(")")
+            if not cursor.accept(","):
+                break
+        if cursor.current.kind is not T.END:
+            raise cursor.unexpected("a comma or the end")
+    except MainstemError as error:
+        raise invalid(option, text, error.message, f"'{example}'") from None
+    return tables
 
 
 def written_columns(types: Iterable[tuple[str, str]]) -> str:
@@ -70,10 +84,32 @@ def columns_of(declared: Sequence[Declared]) -> tuple[Column, ...]:
     return tuple(one.column for one in declared)
 
 
-def _column(cursor: Cursor, *, made: bool) -> Declared:
+def _cursor(text: str) -> Cursor:
+    source = Source(text)
+    statements = source.statements()
+    if len(statements) != 1:
+        raise source.syntax("a list of columns was expected", 0)
+    return Cursor(source, statements[0])
+
+
+def _columns(cursor: Cursor, *, made: bool = False, keyed: bool = False) -> list[Declared]:
+    found: dict[str, Declared] = {}
+    while True:
+        place = cursor.current.start
+        declared = _column(cursor, made=made, keyed=keyed)
+        name = declared.column.name
+        if found.setdefault(name.lower(), declared) is not declared:
+            raise cursor.source.syntax(f'"{name}" is there twice', place)
+        if not cursor.accept(","):
+            return list(found.values())
+
+
+def _column(cursor: Cursor, *, made: bool, keyed: bool) -> Declared:
     token = cursor.take_name("a column")
     check_column_name(cursor.source, token.name, token.start)
     column = Column(token.name, read_type(cursor, token.name))
+    if keyed and cursor.accept("PRIMARY", "KEY"):
+        return Declared(column, key=True)
     if not (made and cursor.accept("AS")):
         return Declared(column)
     name = cursor.take_word("what makes the column").text.lower()

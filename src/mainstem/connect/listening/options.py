@@ -7,6 +7,7 @@ from typing import Any
 
 from mainstem.connect.capture import Captured, Events
 from mainstem.connect.spec import Field, FieldKind
+from mainstem.definitions.model import Format
 from mainstem.definitions.options import milliseconds
 from mainstem.errors import MainstemError
 from mainstem.vocabulary import Column
@@ -51,6 +52,7 @@ def stream_of(
     *,
     key: tuple[str, ...] = (),
     event_time: str | None = None,
+    format_: Format = Format.JSON,
 ) -> Captured:
     """The stream of a source, by its options."""
     name = options["stream"] or f"{source}_events"
@@ -59,6 +61,7 @@ def stream_of(
         _interval(options, "watermark", "'10 minutes'"),
         options["partitions"],
         _interval(options, "retention", f"'30 days', or '{_FOREVER}'", _FOREVER),
+        format_,
     )
     return Captured(name, name, columns, key, events=events)
 

@@ -159,6 +159,7 @@ class Live {
       if (this.source === source && event.data) work(JSON.parse(event.data));
     });
     on("columns", (columns) => { this.columns = columns; this.draw(); });
+    on("snapshot", () => { this.rows.clear(); this.draw(); });
     on("upsert", (data) => this.put(JSON.stringify(data.key), data.row));
     on("append", (data) => this.put(`${(this.count += 1)}`, data.row));
     on("delete", (data) => { this.rows.delete(JSON.stringify(data.key)); this.draw(); });

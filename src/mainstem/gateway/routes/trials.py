@@ -15,11 +15,11 @@ from starlette.responses import StreamingResponse
 from mainstem.definitions.model import Definition, Kind
 from mainstem.definitions.project import load_definitions
 from mainstem.errors import MainstemError
-from mainstem.gateway.events import EventStream, begun
+from mainstem.gateway.events import EventStream, begun, singly
 from mainstem.gateway.registry_requests import RegistrySchema
 from mainstem.gateway.routes.plan import File
 from mainstem.gateway.services import Services, services
-from mainstem.views.push import Event
+from mainstem.views.events import Event
 
 router = APIRouter(tags=["topics"])
 MOST_RECORDS = 10_000_000
@@ -47,7 +47,7 @@ async def trial(
     schema = request.wanted().schema
     answers = at.engine.try_schema(topic, schema, request.last)
     # what is wrong from the beginning is an answer of its own, not an event
-    return EventStream(await begun(_events(answers)))
+    return EventStream(await begun(singly(_events(answers))))
 
 
 class DefinitionTrialRequest(BaseModel):
@@ -80,7 +80,7 @@ async def definition_trial(
     if not declared:
         problem = f"{request.file.path} declares no stream or table with a topic of its own"
         raise MainstemError("BAD_REQUEST", problem=problem)
-    return EventStream(await begun(_events(_each(at, declared, request.last))))
+    return EventStream(await begun(singly(_events(_each(at, declared, request.last)))))
 
 
 def _each(
