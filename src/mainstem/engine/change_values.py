@@ -13,14 +13,12 @@ from functools import partial, reduce
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType
 
 from mainstem.definitions.model import Definition
 from mainstem.definitions.types import struct_fields
 from mainstem.engine.attempt import attempt
 from mainstem.engine.documents import parsed_documents
 from mainstem.engine.formats import NEW_CHANGE, Versions
-from mainstem.engine.parse import from_json
 from mainstem.engine.spark_errors import complaint
 from mainstem.schemas.changes import (
     BEGIN,
@@ -37,6 +35,7 @@ from mainstem.schemas.changes import (
 )
 
 _SIDES = ("before", "after")
+_STRICT = {"mode": "FAILFAST"}
 _SOURCE = (
     "struct<lsn:bigint,txId:bigint,ts_us:bigint,snapshot:string,"
     # of MySQL's binary log
@@ -56,6 +55,7 @@ _BOUNDS = {
     "timestamp_ntz": (-62_135_596_800_000_000, 253_402_300_799_999_999),
 }
 _SQL_SERVER = ("commit_lsn", "change_lsn", "event_serial_no")
+_STRICT = {"mode": "FAILFAST"}
 _FRAMED = (
     f"startswith(value, X'{BEGIN.hex()}') AND contains(value, X'{PAYLOAD.hex()}')"
     " AND is_valid_utf8(CAST(value AS STRING))"
@@ -74,7 +74,7 @@ def parsed_change(definition: Definition, versions: Versions) -> SparkColumn:
         f"{side}:{'string' if documents else _raw(_type(definition, side))}" for side in _SIDES
     )
     schema = f"struct<op:string,{','.join(sides)},source:{_SOURCE}>"
-    row = attempt(from_json(text.cast("string"), DataType.fromDDL(schema)))
+    row = attempt(F.from_json(text.cast("string"), schema, _STRICT))
     types = (_type(definition, side) for side in _SIDES)
     return parsed_documents(row, *types) if documents else row
 
@@ -117,7 +117,7 @@ def change_column(
             return _left_out(row.getField("after"), _type(definition, "after"))
         case _ if name == OTHER_KEY:
             type_ = _type(definition, name)
-            key = attempt(from_json(_key_header(), DataType.fromDDL(_raw(type_))))
+            key = attempt(F.from_json(_key_header(), _raw(type_), _STRICT))
             return _struct(key, type_, versions)
     return _struct(row.getField(name), _type(definition, name), versions)
 

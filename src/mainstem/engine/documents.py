@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 
 from mainstem.definitions.types import struct_fields
 from mainstem.engine.attempt import attempt
-from mainstem.engine.parse import STRICT
 from mainstem.schemas.changes import CHANGED_OPS
 from mainstem.schemas.documents import ID, KEY, PLAIN
 
+_STRICT = {"mode": "FAILFAST"}
 _RAW = {"timestamp": "bigint"}
 """What a plain document has for a value of a type."""
 
@@ -52,7 +52,7 @@ def _parsed(text: SparkColumn, type_: str) -> SparkColumn:
         text = F.regexp_replace(text, found, by)
     fields = struct_fields(type_).values()
     schema = ",".join(f"{_quoted(name)}:{_RAW.get(kind, kind)}" for name, kind in fields)
-    return attempt(F.from_json(text, f"struct<{schema}>", STRICT))
+    return attempt(F.from_json(text, f"struct<{schema}>", _STRICT))
 
 
 def _typed(parsed: SparkColumn, type_: str) -> SparkColumn:
