@@ -26,6 +26,7 @@ import httpx2
 
 from mainstem import __version__
 from mainstem.errors import CatalogueEntry, MainstemError, catalogue, filled
+from mainstem.receipts import Receipt, merge_receipts, read_receipt, write_receipt
 from mainstem.vocabulary import SourceLocation
 
 BATCH_ROWS = 1_000
@@ -68,6 +69,29 @@ class RemoteError(MainstemError):
 
 def _connector(name: str) -> str:
     return f"/v1/connectors/{quote(name, safe='')}"
+
+
+def _asked(
+    sql: str,
+    parameters: Parameters,
+    wait_for: str | None,
+    wait_seconds: float | None,
+    limit: int | None,
+) -> dict[str, Any]:
+    """The request for a statement; what is not said is left out."""
+    values = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
+    said = {"wait_for": wait_for, "wait_seconds": wait_seconds, "limit": limit}
+    return {
+        "sql": sql,
+        "parameters": json.loads(_text(values)),
+        **{name: value for name, value in said.items() if value is not None},
+    }
+
+
+def _key_text(value: Any) -> str:
+    """A value of a key as text."""
+    text = _text(value)
+    return str(json.loads(text)) if text.startswith('"') else text
 
 
 def _counted(error: MainstemError, before: int) -> MainstemError:
@@ -136,6 +160,22 @@ class Event:
     id: str
 
 
+class Written(int):
+    """How many rows were written; the receipt is what a query can wait for."""
+
+    receipt: str
+
+    def __new__(cls, rows: int, receipt: str) -> Written:
+        """So many rows, with their receipt."""
+        written = super().__new__(cls, rows)
+        written.receipt = receipt
+        return written
+
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+"""Values of a query's parameters: in order, or by name."""
+
+
 class Client:
     """Calls one gateway. Every method raises MainstemError; none retries a change."""
 
@@ -170,9 +210,63 @@ class Client:
 
     # -- resources
 
-    def sql(self, sql: str) -> dict[str, Any]:
-        """Run one statement: rows or a message."""
-        return self._call("POST", "/v1/sql", json={"sql": sql, "parameters": []})
+    def sql(
+        self,
+        sql: str,
+        parameters: Parameters = (),
+        *,
+        wait_for: str | None = None,
+        wait_seconds: float | None = None,
+        limit: int | None = None,
+    ) -> dict[str, Any]:
+        """Run one statement: rows or a message.
+
+        `parameters` are the values of `?` (a list) or `:name` (a dict). With the receipt of a write
+        as `wait_for`, the tables of the query have taken in its records, or NOT_TAKEN_IN is raised.
+        """
+        body = _asked(sql, parameters, wait_for, wait_seconds, limit)
+        return self._call("POST", "/v1/sql", json=body)
+
+    def stream(
+        self,
+        sql: str,
+        parameters: Parameters = (),
+        *,
+        wait_for: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a query over tables as they come, however many: dicts by column."""
+        body = _asked(sql, parameters, wait_for, None, limit)
+        headers = {"Accept": "application/x-ndjson"}
+        names: list[str] = []
+        try:
+            with self._http.stream("POST", "/v1/sql", json=body, headers=headers) as response:
+                if response.status_code >= 400:
+                    response.read()
+                    raise self._refusal(response)
+                for line in response.iter_lines():
+                    document = _read_json(line)
+                    if isinstance(document, list):
+                        yield dict(zip(names, document, strict=True))
+                    elif "columns" in document:
+                        names = [column["name"] for column in document["columns"]]
+                    elif "error" in document:
+                        raise RemoteError(document["error"])
+                    elif document.get("end"):
+                        return
+        except httpx2.TransportError as error:
+            raise self._silence(error) from None
+        raise MainstemError("GATEWAY_UNREACHABLE", url=self.url)  # it ended too early
+
+    def get(
+        self, table: str, key: Mapping[str, Any], *, wait_for: str | None = None
+    ) -> dict[str, Any] | None:
+        """The row of a table with this key, by column; None when there is none."""
+        headers = {} if wait_for is None else {"Mainstem-Wait-For": wait_for}
+        path = f"/v1/tables/{quote(table, safe='')}/rows"
+        columns = {name: _key_text(value) for name, value in key.items()}
+        rows = self._call("GET", path, params=columns, headers=headers)["rows"]
+        return dict(rows[0]) if rows else None
 
     def plan(self, files: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         """What the definitions in the files would change."""
@@ -298,8 +392,8 @@ class Client:
         """What transforms make of sample records."""
         return self._call("POST", "/v1/transforms/trial", json=dict(request))
 
-    def produce(self, name: str, rows: Iterable[Any]) -> int:
-        """Write rows to a stream or a declared table, and say how many.
+    def produce(self, name: str, rows: Iterable[Any]) -> Written:
+        """Write rows to a stream or a declared table; say how many, and give a receipt.
 
         A row is a dict of columns, or an object with `model_dump` (pydantic). They go in requests
         of BATCH_ROWS, each of which is written whole or not at all: INVALID_RECORD names the first
@@ -307,13 +401,16 @@ class Client:
         written.
         """
         written, left = 0, iter(rows)
+        receipts: list[Receipt] = []
         while batch := list(islice(left, BATCH_ROWS)):
             body = '{"records":[' + ",".join(f'{{"value":{_row(row)}}}' for row in batch) + "]}"
             try:
-                written += int(self.write(name, body.encode())["written"])
+                done = self.write(name, body.encode())
             except MainstemError as error:
                 raise _counted(error, written) from None
-        return written
+            written += int(done["written"])
+            receipts.append(read_receipt(str(done.get("receipt", ""))))
+        return Written(written, write_receipt(merge_receipts(receipts)))
 
     def write(self, name: str, body: bytes) -> dict[str, Any]:
         """Write records to a stream; `body` is the request document, already JSON."""
@@ -362,7 +459,9 @@ class Client:
         while True:
             left = None if limit is None else limit - received
             try:
-                asked = {"snapshot": str(snapshot).lower(), "on_slow": on_slow}
+                asked = {"snapshot": str(snapshot).lower()}
+                if on_slow != "block":
+                    asked["on_slow"] = on_slow
                 for event in self._events(sql, asked, limit=left, after=position):
                     pause, give_up = _FIRST_PAUSE, time.monotonic() + self.timeout
                     position = event.id or position

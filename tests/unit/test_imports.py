@@ -32,7 +32,7 @@ ALSO = {
     "gateway.__main__": {"local.endpoints"},
 }
 # modules at the top, each of which may import those before it
-TOP = ["vocabulary", "errors", "config", "crash", "decorators", "keyed", "client"]
+TOP = ["vocabulary", "errors", "config", "crash", "decorators", "keyed", "receipts", "client"]
 
 HOMES = {
     "confluent_kafka": {"log"},

@@ -37,6 +37,7 @@ from mainstem.catalog.shared import check_rebuild, check_topics
 from mainstem.definitions.connections import receipts
 from mainstem.definitions.flow import check_flow
 from mainstem.definitions.following import check_follows, follows
+from mainstem.definitions.indexes import check_indexes
 from mainstem.definitions.model import Definition, FunctionDefinition, Kind, Query
 from mainstem.definitions.patterns import TopicPattern
 from mainstem.definitions.resolve import order, resolve
@@ -242,6 +243,7 @@ class _Planner:
             self._create(definition, inputs, generation)
         else:
             self._compare(before, definition, inputs, given)
+        check_indexes(self.resolved.get(name, definition))
         if definition.pattern is not None and self._restarts_a_topic_of(definition):
             self.restarted.add(name)
 
@@ -347,7 +349,8 @@ class _Planner:
         )
         restarted = [source for source in inputs if source.name.lower() in self.restarted]
         columns = self._columns_now(old, definition, given)
-        if print_ == before.fingerprint and not restarted and columns == old.columns:
+        same = columns == old.columns and definition.indexes == old.indexes
+        if print_ == before.fingerprint and not restarted and same:
             self.resolved[name] = old
             return
         if core_of(print_) == core_of(before.fingerprint) and not restarted:

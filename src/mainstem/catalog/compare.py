@@ -22,6 +22,9 @@ def differences(old: Definition, new: Definition) -> list[str]:
     rules = _changes(rules_of(old), rules_of(new))
     if rules:
         found.append(f"rules changed ({rules})")
+    indexes = _changes(_indexes(old), _indexes(new))
+    if indexes:
+        found.append(f"indexes changed ({indexes})")
     tags = _changes(dict.fromkeys(old.pii), dict.fromkeys(new.pii))
     if tags:
         found.append(f"PII tags changed ({tags})")
@@ -39,6 +42,10 @@ def changed_columns(old: Definition, new: Definition) -> set[str]:
     if time_of(old) != time_of(new) or old.watermark != new.watermark:
         touched |= {(d.event_time or "_timestamp").lower() for d in (old, new)}
     return touched
+
+
+def _indexes(definition: Definition) -> dict[str, object]:
+    return {index.name: (index.table, index.columns) for index in definition.indexes}
 
 
 def _column_changes(old: Definition, new: Definition) -> str:

@@ -8,8 +8,9 @@ from typing import Protocol
 
 from mainstem.catalog.entry import Catalog, Entry, Origin
 from mainstem.definitions.connections import connection_of
+from mainstem.definitions.indexes import brought
 from mainstem.definitions.model import Definition, Kind
-from mainstem.errors import MainstemError
+from mainstem.errors import MainstemError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,16 @@ def _expand(catalog: Catalog, source: Definition, connectors: Connectors, found:
         taken = catalog.get(definition.name)
         if taken is not None and (taken.definition.source or "").lower() != source.name.lower():
             raise _duplicate(definition, source, str(taken.definition.location))
-    found.definitions += expansion.definitions
+    missing = [i for i in source.indexes if i.table.lower() not in names]
+    if missing:
+        index = missing[0]
+        raise MainstemError(
+            "UNKNOWN_RELATION",
+            location=index.location,
+            name=index.table,
+            suggestion=did_you_mean(index.table, [d.name for d in expansion.definitions]),
+        )
+    found.definitions += [brought(source, definition) for definition in expansion.definitions]
     found.notes += expansion.notes
     found.gone |= {d.name.lower() for d in known if d.name.lower() not in names}
 

@@ -141,6 +141,7 @@ class Plan:
                 step.entry.generation,
                 step.entry.definition.topic,
                 [[column.name, column.type] for column in step.entry.definition.columns],
+                *([index.name, index.columns] for index in step.entry.definition.indexes),
             ]
             for step in self.steps
         ]

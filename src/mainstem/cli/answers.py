@@ -44,8 +44,23 @@ def show_answer(
         session.warn(warning)
     if answer.get("truncated"):
         session.warn(f"only the first {len(rows)} rows are shown; there are more (WHERE, LIMIT)")
+    for hint in answer.get("hints", ()):
+        session.say(hint["message"])
     if answer.get("freshness"):
         session.say_more(f"freshness: {answer['freshness']}")
+
+
+def show_stream(rows: Iterable[dict[str, Any]], form: Format) -> None:
+    """Rows as they come; the first one says what the columns are."""
+    writer: RowWriter | None = None
+    try:
+        for row in rows:
+            if writer is None:
+                writer = RowWriter(form, list(row)).__enter__()
+            writer.row(list(row.values()))
+    finally:
+        if writer is not None:
+            writer.__exit__()
 
 
 class Changes:

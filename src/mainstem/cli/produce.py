@@ -6,11 +6,12 @@ import json
 import sys
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mainstem.cli.context import Session
 from mainstem.cli.lines import Line, batches, numbered, parse_object
 from mainstem.errors import MainstemError
+from mainstem.receipts import Receipt, merge_receipts, read_receipt, write_receipt
 
 if TYPE_CHECKING:
     from mainstem.log.producer import Outgoing
@@ -21,16 +22,20 @@ def write_objects(
 ) -> None:
     """Write JSON lines to a stream; all of a batch or nothing of it."""
     progress = Progress(session, name)
+    receipts: list[Receipt] = []
     try:
         for batch in batches(numbered(source)):
             try:
-                progress.add(_send(session, name, [_record(line, file, key) for line in batch]))
+                done = _send(session, name, [_record(line, file, key) for line in batch])
+                progress.add(int(done["written"]))
+                receipts.append(read_receipt(done.get("receipt", "")))
             except MainstemError as error:
                 if error.code == "UNKNOWN_RELATION":
                     session.say(f"{name} is not a stream; --raw writes to a topic of that name")
                 raise _with_line(error, batch, file) from None
     finally:
         progress.done()
+        session.say_more(f"receipt: {write_receipt(merge_receipts(receipts))}")
 
 
 def _record(line: Line, file: str, key: str | None) -> bytes:
@@ -43,9 +48,9 @@ def _record(line: Line, file: str, key: str | None) -> bytes:
     return b'{"key":' + json.dumps(value[key]).encode() + b',"value":' + line.data + b"}"
 
 
-def _send(session: Session, name: str, records: list[bytes]) -> int:
+def _send(session: Session, name: str, records: list[bytes]) -> dict[str, Any]:
     body = b'{"records":[' + b",".join(records) + b"]}"
-    return int(session.client.write(name, body)["written"])
+    return session.client.write(name, body)
 
 
 def _with_line(error: MainstemError, batch: list[Line], file: str) -> MainstemError:

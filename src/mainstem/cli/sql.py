@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +27,8 @@ app = typer.Typer()
         "mainstem sql                                                 a shell",
         'mainstem sql -e "SELECT * FROM page_visits"                  rows',
         'mainstem sql -e "SELECT * FROM orders EMIT CHANGES"          live, until Ctrl-C',
+        'mainstem sql -e "SELECT * FROM visits WHERE page = :page" --param page=/home',
+        'mainstem sql --stream -o jsonl -e "SELECT * FROM visits"     all rows, as they come',
         'mainstem sql -e "SELECT * FROM t AS OF TIMESTAMP now() - INTERVAL 1 HOUR"   as it was',
         """mainstem sql -e "EXPLAIN ROW t WHERE id = 7" -o json         the events behind a row""",
         "mainstem sql -f report.sql -o csv > report.csv               a file",
@@ -44,7 +48,7 @@ def sql(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="N", min=1, help="End a push query after N changes."),
+        typer.Option("--limit", metavar="N", min=1, help="End after N rows or changes."),
     ] = None,
     snapshot: Annotated[
         bool,
@@ -54,6 +58,24 @@ def sql(
         str | None,
         typer.Option("--after", metavar="POSITION", help="Go on where a push query stopped."),
     ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param",
+            metavar="NAME=VALUE",
+            help="The value of :NAME in a query; for ? the names are 1, 2 and so on.",
+        ),
+    ] = None,
+    wait_for: Annotated[
+        str | None,
+        typer.Option(
+            "--wait-for", metavar="RECEIPT", help="Answer when the tables have these records."
+        ),
+    ] = None,
+    stream: Annotated[
+        bool,
+        typer.Option("--stream", help="All rows of a query over tables, as they come."),
+    ] = False,
 ) -> None:
     """Run SQL: queries, definitions, SHOW, DESCRIBE, EXPLAIN and the rest.
 
@@ -74,8 +96,39 @@ def sql(
 
     # all texts are read before anything runs, so that a misspelt file changes nothing
     pieces = [piece for text, name in texts for piece in split(text, name)]
+    asked = Asked(read_parameters(param or ()), wait_for, stream)
     for piece in pieces:
-        run_piece(session, piece, session.form(), limit=limit, snapshot=snapshot, after=after)
+        run_piece(
+            session,
+            piece,
+            session.form(),
+            limit=limit,
+            snapshot=snapshot,
+            after=after,
+            asked=asked,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is said beside a query."""
+
+    parameters: Sequence[str] | Mapping[str, str] = ()
+    wait_for: str | None = None
+    stream: bool = False
+
+
+def read_parameters(given: Sequence[str]) -> list[str] | dict[str, str]:
+    """Values by name; in order when the names are numbers."""
+    values: dict[str, str] = {}
+    for text in given:
+        name, found, value = text.partition("=")
+        if not found or not name or name in values:
+            problem = f'--param "{text}" is not a name, = and a value, or it is given twice'
+            raise MainstemError("BAD_REQUEST", problem=problem)
+        values[name] = value
+    places = [str(number) for number in range(1, len(values) + 1)]
+    return [values[place] for place in places] if set(values) == set(places) else values
 
 
 def read_text(path: Path) -> tuple[str, str]:
@@ -98,15 +151,21 @@ def run_piece(
     snapshot: bool = True,
     after: str | None = None,
     expanded: bool = False,
+    asked: Asked | None = None,
 ) -> None:
     """Run one statement and show its answer; its errors are placed in the text it came from."""
-    from mainstem.cli.answers import show_answer
+    from mainstem.cli.answers import show_answer, show_stream
 
+    asked = asked or Asked()
+    said: dict[str, Any] = {"wait_for": asked.wait_for, "limit": limit} if piece.query else {}
+    parameters = asked.parameters if piece.query else ()
     try:
         if piece.push:
             run_push(session, piece, form, limit=limit, snapshot=snapshot, after=after)
+        elif piece.query and asked.stream:
+            show_stream(session.client.stream(piece.text, parameters, **said), form)
         else:
-            answer = session.client.sql(piece.text)
+            answer = session.client.sql(piece.text, parameters, **said)
             show_answer(session, answer, form, expanded=expanded, message_is_data=piece.explain)
     except MainstemError as error:
         placed = error.exit_code == 3 or error.location is not None

@@ -20,6 +20,8 @@ class Piece:
     source: Source
     push: bool
     """True for SELECT ... EMIT CHANGES, which goes on until it is stopped."""
+    query: bool = False
+    """True for every other SELECT."""
     explain: bool = False
     """True for EXPLAIN, whose answer in words is what was asked for."""
 
@@ -48,8 +50,9 @@ def split(text: str, file: str) -> list[Piece]:
     for tokens, statement in zip(source.statements(), statements, strict=True):
         start, end = tokens[0].start, tokens[-1].end
         push = isinstance(statement, Select) and statement.emit_changes
+        query = isinstance(statement, Select) and not push
         explain = isinstance(statement, (Explain, ExplainRow))
-        pieces.append(Piece(text[start:end], start, source, push, explain))
+        pieces.append(Piece(text[start:end], start, source, push, query, explain))
     return pieces
 
 

@@ -268,6 +268,16 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """Columns of a served table that rows are found by, beside its key."""
+
+    name: str
+    table: str
+    columns: tuple[str, ...]
+    location: SourceLocation = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Definition:
     """A stream or a table, declared (with columns) or derived (with a query); or a source."""
 
@@ -340,6 +350,8 @@ class Definition:
     table of the rows as they are now, by the changes that the query reads."""
     rules: tuple[Rule, ...] = ()
     """Of a declared object: what its records have to keep to."""
+    indexes: tuple[Index, ...] = ()
+    """Of a table; of a source, those of the tables that come with it."""
     pii: tuple[str, ...] = ()
     """Columns that are marked as personal data; what is derived from them is told by `personal`."""
     comment: str | None = None
@@ -433,6 +445,28 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """CREATE INDEX [IF NOT EXISTS] [name] ON table (columns)."""
+
+    index: Index
+    if_not_exists: bool = False
+
+    @property
+    def location(self) -> SourceLocation:
+        """Where the statement begins."""
+        return self.index.location
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    """DROP INDEX [IF EXISTS] name."""
+
+    name: str
+    location: SourceLocation
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class InsertValues:
     """INSERT INTO name [(columns)] VALUES (...), ...; `values` is the text from VALUES on."""
 
@@ -508,6 +542,7 @@ class Listing(StrEnum):
     SOURCES = "sources"
     SINKS = "sinks"
     CONNECTORS = "connectors"
+    INDEXES = "indexes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -577,6 +612,8 @@ class Explain:
 
 Statement = (
     Create
+    | CreateIndex
+    | DropIndex
     | InsertValues
     | Drop
     | Pause

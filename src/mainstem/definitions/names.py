@@ -13,6 +13,7 @@ MAX_COLUMN = 63
 """Longest column name: PostgreSQL cuts longer ones."""
 
 _PART = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 _FOREIGN = words(
@@ -28,6 +29,12 @@ def plain_name(name: str) -> bool:
     """True for `name` or `part.name` made of letters, digits, underscores and dashes."""
     parts = name.split(".")
     return len(name) <= MAX_NAME and len(parts) <= 2 and all(map(_PART.fullmatch, parts))
+
+
+def written(name: str) -> str:
+    """The name as a statement has it: in backticks where it needs them."""
+    plain = all(_WORD.fullmatch(part) for part in name.split(".")) and name.upper() not in RESERVED
+    return name if plain else "`" + name.replace("`", "``") + "`"
 
 
 def foreign_name(name: str) -> bool:

@@ -9,13 +9,17 @@ from mainstem.definitions.create import read_create, read_kind
 from mainstem.definitions.cursor import Cursor
 from mainstem.definitions.dialect import parse_query
 from mainstem.definitions.guard import guard_values
+from mainstem.definitions.indexes import at_index, read_create_index, read_drop_index
 from mainstem.definitions.keywords import STATEMENT_WORDS, near_keyword, words
 from mainstem.definitions.lexer import NO_FUNCTIONS, Source, T, Token
 from mainstem.definitions.model import (
     ApplyLate,
+    Create,
+    CreateIndex,
     Describe,
     DescribeConnector,
     Drop,
+    DropIndex,
     Explain,
     ExplainRow,
     FunctionDefinition,
@@ -147,7 +151,13 @@ def _insert(cursor: Cursor) -> InsertValues:
     return InsertValues(name, tuple(c.name for c in columns), parsed.text, place)
 
 
-def _drop(cursor: Cursor) -> Drop:
+def _create(cursor: Cursor) -> Create | CreateIndex:
+    return read_create_index(cursor) if at_index(cursor) else read_create(cursor)
+
+
+def _drop(cursor: Cursor) -> Drop | DropIndex:
+    if at_index(cursor):
+        return read_drop_index(cursor)
     place = cursor.source.location(cursor.take().start)
     sink = cursor.accept("SINK")
     kind = Kind.STREAM if sink else Kind.SOURCE if cursor.accept("SOURCE") else read_kind(cursor)
@@ -262,7 +272,7 @@ def _explain_row(cursor: Cursor, first: Token) -> ExplainRow:
 
 
 _READERS: dict[str, Callable[[Cursor], Statement]] = {
-    "CREATE": read_create,
+    "CREATE": _create,
     "INSERT": _insert,
     "DROP": _drop,
     "PAUSE": _pause,

@@ -6,8 +6,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mainstem.definitions.handlers import read_handlers
+from mainstem.definitions.indexes import with_indexes
 from mainstem.definitions.lexer import NO_FUNCTIONS
-from mainstem.definitions.model import Create, Definition, FunctionDefinition, Statement
+from mainstem.definitions.model import (
+    Create,
+    CreateIndex,
+    Definition,
+    FunctionDefinition,
+    Index,
+    Statement,
+)
 from mainstem.definitions.parse import parse
 from mainstem.definitions.pipelines import MARKS, read_pipelines
 from mainstem.definitions.python_functions import (
@@ -63,6 +71,7 @@ def load_definitions(
     `functions` are what the SQL may call; `load_functions` reads them.
     """
     definitions: list[Definition] = []
+    indexes: list[Index] = []
     places: dict[str, SourceLocation] = {}
     for file, text in files:
         if is_functions_file(file):
@@ -75,7 +84,9 @@ def load_definitions(
             check_imports(source, {PIPELINE_FOLDER, FUNCTIONS_FOLDER})
             found = [*read_pipelines(source), *read_sinks(source)]
         else:
-            found = [_definition(statement) for statement in parse(text, file, functions)]
+            statements = parse(text, file, functions)
+            indexes += [s.index for s in statements if isinstance(s, CreateIndex)]
+            found = [_definition(s) for s in statements if not isinstance(s, CreateIndex)]
         for definition in found:
             other = places.setdefault(definition.name.lower(), definition.location)
             if other is not definition.location:
@@ -86,7 +97,7 @@ def load_definitions(
                     other=str(other),
                 )
             definitions.append(definition)
-    return definitions
+    return with_indexes(definitions, indexes)
 
 
 def _check_marks(source: PythonSource, marks: Iterable[str], folder: str) -> None:

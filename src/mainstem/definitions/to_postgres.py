@@ -176,6 +176,7 @@ class _Translation:
             if column.find_ancestor(exp.Select) is select:
                 self._column(column, visible, aliases, scope)
         self._brackets(select)
+        self._arrays(select)
         self.outputs[id(select)] = [self._output(p) for p in select.expressions]
 
     def _visible(self, scope: Scope) -> dict[str, list[Column]]:
@@ -268,7 +269,7 @@ class _Translation:
         return _json_path(column, path, type_)
 
     def _brackets(self, select: exp.Select) -> None:
-        """`tags[0]` and `labels['x']` on jsonb columns."""
+        """`tags[0]`, `labels['x']` and `items[0].name` on jsonb columns."""
         for bracket in list(select.find_all(exp.Bracket)):
             keys = bracket.expressions
             if isinstance(bracket.this, exp.Column) and all(k.is_string or k.is_int for k in keys):
@@ -276,7 +277,35 @@ class _Translation:
                 element = type_.removeprefix("array<").removeprefix("map<string,").removesuffix(">")
                 offset = bracket.args.get("offset") or 0
                 path = [k.name if k.is_string else str(int(k.name) - offset) for k in keys]
-                bracket.replace(_json_path(bracket.this, path, element))
+                whole: exp.Expr = bracket
+                while isinstance(whole.parent, exp.Dot) and whole.arg_key == "this":
+                    whole = whole.parent
+                    field = whole.expression.name
+                    name, element = struct_fields(element).get(field.lower(), (field, "string"))
+                    path.append(name)
+                found = _json_path(bracket.this, path, element)
+                named = isinstance(whole.parent, exp.Select) and whole.arg_key == "expressions"
+                if named and whole is not bracket:
+                    found = exp.alias_(found, path[-1], quoted=True)
+                whole.replace(found)
+
+    def _arrays(self, select: exp.Select) -> None:
+        """`array_contains(tags, 'x')` and `size(tags)` on jsonb columns."""
+        for call in list(select.find_all(exp.ArrayContains, exp.ArraySize)):
+            column = call.this
+            type_ = self._type_of(column) if isinstance(column, exp.Column) else ""
+            if not type_.startswith("array<"):
+                continue
+            if isinstance(call, exp.ArraySize):
+                size = exp.Anonymous(this="jsonb_array_length", expressions=[column.copy()])
+                call.replace(size)
+                continue
+            element = _CASTS.get(type_.removeprefix("array<").removesuffix(">"), "text")
+            value = exp.cast(call.expression.copy(), exp.DataType.build(element, "postgres"))
+            wanted = exp.Anonymous(this="to_jsonb", expressions=[value])
+            call.replace(
+                exp.Paren(this=exp.ArrayContainsAll(this=column.copy(), expression=wanted))
+            )
 
     def _type_of(self, column: exp.Column) -> str:
         types = [

@@ -108,14 +108,14 @@ class CurrentRows:
     def _odd(self, batch: DataFrame) -> pa.Table:
         """The keys of rows of which changes do not tell all, and whether that is a value.
 
-        A row with another key now: the one that it had.
+        Of a row with another key now: that one, and the one that it had.
         """
-        known = (
-            F.coalesce(_field(OTHER_KEY, k), _field("after", k), _field("before", k)).alias(k)
-            for k in self._definition.key
-        )
+        odd, key = batch.filter(_is_odd()), self._definition.key
         gap = F.col(LEFT_OUT).isNotNull().alias(_GAP)
-        return batch.filter(_is_odd()).select(*known, gap).distinct().toArrow()
+        now = (F.coalesce(_field("after", k), _field("before", k)).alias(k) for k in key)
+        other = odd.filter(F.col(OTHER_KEY).isNotNull())
+        keys = odd.select(*now, gap).union(other.select(*(_field(OTHER_KEY, k) for k in key), gap))
+        return keys.distinct().toArrow()
 
     def _table(self, keys: DataFrame | None, *, kept: bool = True) -> DataFrame:
         """The rows that the table has, or those with some keys, as if they came before the batch.

@@ -2,7 +2,9 @@
 
 PostgreSQL does not send a large value that an update leaves as it was. It is what the row had
 before: in the last change that told it, or, before the first one of the batch, in the table. A row
-whose key was changed had it under its old key, which goes just before.
+whose key was changed had it under its old key, which goes just before. If there is a row with the
+new key already, a snapshot has read it that is newer than the change: then that one counts, for of
+the old key's nothing may ever have been told.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ class Filler:
             if not kept:
                 self._gone = self._known.pop(key, None)
                 continue
-            before = self._gone if moved else self._known.get(key)
+            before = self._known.get(key)
+            if before is None and moved:
+                before = self._gone
             self._gone = None
             for name in gaps or ():
                 found[name][at] = None if before is None else before.get(name)

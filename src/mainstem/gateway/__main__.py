@@ -23,6 +23,7 @@ from mainstem.log.connection import Connection
 
 _LOG = logging.getLogger("mainstem.gateway")
 _GRACE_SECONDS = 5
+_TURN_SECONDS = 0.001
 _FILES = 8192
 _MOST_FROM_CLIENT = 4096
 """Bytes of a message over a WebSocket: clients have nothing to say there."""
@@ -85,6 +86,8 @@ def main() -> int:
     except MainstemError as error:
         _LOG.error("%s", error.render())
         return error.exit_code
+    # views are decoded in a thread; a request must not wait 5 ms for its turn each time
+    sys.setswitchinterval(_TURN_SECONDS)
     _allow_many_connections()
     hosts = (endpoints.gateway_host, urlsplit(settings.gateway.url).hostname or "")
     services = Services(setup)
@@ -100,6 +103,7 @@ def main() -> int:
             ws_max_size=_MOST_FROM_CLIENT,
             ws_per_message_deflate=False,
             access_log=False,
+            proxy_headers=False,
             server_header=False,
             log_config=None,
             timeout_graceful_shutdown=_GRACE_SECONDS,

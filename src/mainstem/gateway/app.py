@@ -63,7 +63,6 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     )
     app.state.services = services
     problems.install(app)
-    app.router.routes.insert(0, tables.LOOKUP)
     for part in (
         sql, subscribe, objects, asyncapi, backfills, connectors, sinks, hooks, plan, streams,
         topics, trials, quarantine, transforms, status,
@@ -72,7 +71,7 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
         app.include_router(part.router)
     registry = RegistryApp(services, app)
     app.openapi = lambda: _openapi(app, registry)  # type: ignore[method-assign]
-    return Front(registry, services.metrics, hosts)
+    return Front(tables.TableRows(services, registry), services.metrics, hosts)
 
 
 def _openapi(app: FastAPI, registry: RegistryApp) -> dict[str, Any]:

@@ -12,10 +12,19 @@ from mainstem.catalog.entry import Catalog, CatalogRecord, Entry, Origin
 from mainstem.catalog.explain import explain
 from mainstem.catalog.plan import ChangeInPlace, Plan
 from mainstem.catalog.schemas import Schemas
-from mainstem.definitions.model import Create, Definition, Drop, FunctionDefinition, Kind
+from mainstem.definitions.model import (
+    Create,
+    CreateIndex,
+    Definition,
+    Drop,
+    DropIndex,
+    FunctionDefinition,
+    Kind,
+)
 from mainstem.definitions.project import load_definitions
 from mainstem.definitions.python_functions import load_functions
 from mainstem.errors import MainstemError, did_you_mean
+from mainstem.gateway.indexes import indexes_of, with_index, without_index
 from mainstem.log.catalog_store import CatalogStore
 from mainstem.views.store import check_names
 
@@ -104,6 +113,8 @@ class Changes:
                 name=definition.name,
                 other=str(existing.definition.location),
             )
+        if existing is not None:
+            definition = replace(definition, indexes=existing.definition.indexes)
         plan = self._build([definition], Origin.STATEMENT, drop_missing=False)
         apply_plan(plan, self._executor, self._schemas)
         if not plan.steps:
@@ -144,6 +155,29 @@ class Changes:
         names = ", ".join(step.entry.name for step in plan.steps)
         return Done(f"dropped {names}", plan)
 
+    def create_index(self, statement: CreateIndex) -> Done:
+        """CREATE INDEX: the table goes on as it is."""
+        catalog, index = self._store.catalog(), statement.index
+        entry = catalog.get(index.table)
+        if entry is None:
+            raise unknown(catalog, index.table).at(index.location)
+        if statement.if_not_exists and index.name.lower() in indexes_of(catalog):
+            return Done(f"index {index.name} exists already")
+        self._change(with_index(catalog, entry, statement), catalog)
+        return Done(f"index {index.name} on {entry.name} is being made; SHOW INDEXES says how far")
+
+    def drop_index(self, statement: DropIndex) -> Done:
+        """DROP INDEX."""
+        catalog = self._store.catalog()
+        if statement.if_exists and statement.name.lower() not in indexes_of(catalog):
+            return Done(f"there is no index {statement.name}")
+        self._change(without_index(catalog, statement), catalog)
+        return Done(f"index {statement.name} dropped")
+
+    def _change(self, entries: Iterable[Entry], catalog: Catalog) -> None:
+        changes: dict[str, CatalogRecord | None] = {e.name.lower(): e for e in entries}
+        self._executor.write_catalog(changes, catalog.revision)
+
     def pause(self, name: str, paused: bool) -> Done:
         """PAUSE or RESUME."""
         catalog = self._store.catalog()
@@ -155,10 +189,7 @@ class Changes:
         word = "paused" if paused else "resumed"
         if entry.paused is paused:
             return Done(f"{_title(entry)} was {word} before")
-        changes: dict[str, CatalogRecord | None] = {
-            entry.name.lower(): replace(entry, paused=paused)
-        }
-        self._executor.write_catalog(changes, catalog.revision)
+        self._change([replace(entry, paused=paused)], catalog)
         return Done(f"{_title(entry)} {word}")
 
     def _build(

@@ -15,6 +15,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -29,6 +30,7 @@ MAX_BODY_BYTES = 32 * 1024 * 1024
 _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LOOPBACK = frozenset(("localhost",))
+_MOST_HOSTS = 1000
 _REFUSED = 1008
 
 
@@ -129,6 +131,7 @@ class Front:
         return receiving
 
 
+@lru_cache(_MOST_HOSTS)
 def host_name(host: str) -> str:
     """The name in a Host header, small letters, without port and brackets."""
     try:
@@ -137,6 +140,7 @@ def host_name(host: str) -> str:
         return ""
 
 
+@lru_cache(_MOST_HOSTS)
 def _is_address(name: str) -> bool:
     # no name was looked up, so none can have been bent to this machine
     try:

@@ -37,6 +37,7 @@ def shown(
             {"name": c.name, "type": c.type, "pii": personal.get(c.name.lower())}
             for c in definition.columns
         ],
+        "indexes": [{"name": i.name, "columns": list(i.columns)} for i in definition.indexes],
         "rules": rules_shown(definition, broken),
         "metadata_columns": list(METADATA_COLUMNS) if definition.kind is Kind.STREAM else [],
         "generation": entry.generation,

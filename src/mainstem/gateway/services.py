@@ -35,6 +35,7 @@ from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.listeners import Listeners
 from mainstem.gateway.metrics import Metrics
+from mainstem.gateway.pulled import Pulled
 from mainstem.gateway.quarantine import Quarantine
 from mainstem.gateway.quarantine_follower import QuarantineFollower
 from mainstem.gateway.replay import Replay
@@ -42,6 +43,7 @@ from mainstem.gateway.schema_follower import SchemaFollower
 from mainstem.gateway.source_follower import SourceFollower
 from mainstem.gateway.sql import Statements
 from mainstem.gateway.status import flow_statuses, rule_statuses
+from mainstem.gateway.taken_in import TakenIn
 from mainstem.gateway.writer import Writer
 from mainstem.log.admin import Admin
 from mainstem.log.catalog_store import CatalogStore, LogExecutor, LogFactsReader
@@ -135,6 +137,9 @@ class Services:
         query = settings.query
         self.readers = Readers(setup.postgres_reader_url, query.timeout_seconds)
         self.pull = Pull(self.readers, query.max_rows, self.materialiser.ends_of)
+        self.taken_in = TakenIn(
+            self.catalog, self.admin, self.pull.positions, query.timeout_seconds
+        )
         self.push = Push(
             LogAndViews(setup.connection, self.admin, self.readers, self.codec),
             lambda name: self.catalog().get(name),
@@ -198,10 +203,11 @@ class Services:
             writer=self.writer,
             codec=self.codec,
             admin=self.admin,
-            pull=self.pull,
+            pulled=Pulled(self.catalog, self.pull, self.taken_in),
             statuses=lambda: flow_statuses(self),
             connectors=self.connectors.all,
             broken=self.broken,
+            index_states=self.materialiser.index_states,
             max_rows=query.max_rows,
             timeout_seconds=query.timeout_seconds,
         )

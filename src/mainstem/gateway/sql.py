@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from mainstem.catalog.backfill import BEGINNING
@@ -19,10 +19,12 @@ from mainstem.definitions.connections import connection_of
 from mainstem.definitions.model import (
     ApplyLate,
     Create,
+    CreateIndex,
     Definition,
     Describe,
     DescribeConnector,
     Drop,
+    DropIndex,
     Explain,
     ExplainRow,
     InsertValues,
@@ -38,7 +40,6 @@ from mainstem.definitions.model import (
 )
 from mainstem.definitions.parse import parse_one
 from mainstem.definitions.resolve import classify
-from mainstem.definitions.to_postgres import to_postgres
 from mainstem.errors import MainstemError
 from mainstem.gateway import connected
 from mainstem.gateway.backfills import SHOWN, Backfills
@@ -46,12 +47,14 @@ from mainstem.gateway.changes import Changes, Done, plan_text, unknown
 from mainstem.gateway.contracts import Broken, explained_rules, rule_lines, rules_shown
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.explained import row_tree, upstream
+from mainstem.gateway.indexes import shown_indexes
+from mainstem.gateway.pulled import Asked, Known, Pulled, check_parameters
 from mainstem.gateway.records import outgoing, read_rows
 from mainstem.gateway.waiting import why_open
 from mainstem.gateway.writer import Writer
 from mainstem.log.admin import Admin
+from mainstem.receipts import write_receipt
 from mainstem.schemas.codec import Codec
-from mainstem.views.pull import Parameters, Pull
 
 _MOST_TOPICS = 20
 """Topics that DESCRIBE names; a pattern may stand for thousands."""
@@ -72,10 +75,11 @@ class Statements:
         writer: Writer,
         codec: Codec,
         admin: Admin,
-        pull: Pull,
+        pulled: Pulled,
         statuses: Statuses,
         connectors: Callable[[], Sequence[Mapping[str, Any]]],
         broken: Broken,
+        index_states: Callable[[], Mapping[tuple[str, str], str]],
         max_rows: int,
         timeout_seconds: float,
     ) -> None:
@@ -86,23 +90,44 @@ class Statements:
         self._writer = writer
         self._codec = codec
         self._admin = admin
-        self._pull = pull
+        self._pulled = pulled
         self._statuses = statuses
         self._connectors = connectors
         self._broken = broken
+        self._index_states = index_states
         self._max_rows = max_rows
         self._timeout = timeout_seconds
 
-    async def run(self, text: str, parameters: Sequence[Any] | Mapping[str, Any]) -> str:
+    async def run(self, text: str, asked: Asked) -> str:
         """The answer to one statement, as JSON text."""
-        functions = self._catalog().functions
-        statement = await asyncio.to_thread(parse_one, text, functions=functions)
+        known = self._pulled.known(text)
+        if known is not None:
+            return await self._pulled.answer(known, asked)
+        statement = await self._parse(text)
         if isinstance(statement, Select):
-            return await self._select(statement, parameters)
-        if parameters:
-            raise MainstemError("BAD_REQUEST", problem="only a SELECT takes parameters")
+            return await self._select(text, statement, asked)
+        if isinstance(statement, Explain) and isinstance(statement.target, Select):
+            return json.dumps(await self._explain_select(statement.target))
+        if asked.says_more:
+            problem = "only a SELECT takes parameters, a limit or wait_for"
+            raise MainstemError("BAD_REQUEST", problem=problem)
         document = await asyncio.to_thread(self._run, statement)
         return json.dumps(document)
+
+    async def stream(self, text: str, asked: Asked) -> AsyncIterator[bytes]:
+        """The answer to a pull query as lines of JSON, in pieces."""
+        known = self._pulled.known(text)
+        if known is None:
+            statement = await self._parse(text)
+            read = self._read(text, statement) if isinstance(statement, Select) else None
+            if not isinstance(read, Known):
+                problem = "only a query over tables is answered in lines"
+                raise MainstemError("BAD_REQUEST", problem=problem)
+            known = read
+        return await self._pulled.stream(known, asked)
+
+    async def _parse(self, text: str) -> Statement:
+        return await asyncio.to_thread(parse_one, text, functions=self._catalog().functions)
 
     def _run(self, statement: Statement) -> dict[str, Any]:
         match statement:
@@ -110,6 +135,10 @@ class Statements:
                 return _done(self._changes.create(statement))
             case Drop():
                 return _done(self._changes.drop(statement))
+            case CreateIndex():
+                return _done(self._changes.create_index(statement))
+            case DropIndex():
+                return _done(self._changes.drop_index(statement))
             case Pause(name, location) | Resume(name, location):
                 try:
                     return _done(self._changes.pause(name, isinstance(statement, Pause)))
@@ -144,7 +173,8 @@ class Statements:
 
     # -- queries
 
-    async def _select(self, select: Select, parameters: Sequence[Any] | Mapping[str, Any]) -> str:
+    def _read(self, text: str, select: Select) -> Known | dict[str, Definition]:
+        """A pull query in PostgreSQL's words; what a history query reads."""
         catalog = self._catalog()
         definitions = _definitions(catalog, select)
         kind = classify(select, lambda name: definitions.get(name.lower()))
@@ -152,26 +182,27 @@ class Statements:
             raise MainstemError(
                 "BAD_REQUEST", problem="EMIT CHANGES is a subscription: GET /v1/subscribe?sql=..."
             )
-        given = check_parameters(select, parameters)
         if kind in ("history", "past"):
-            if given is not None:
-                raise MainstemError(
-                    "NOT_SUPPORTED",
-                    location=select.location,
-                    what="a parameter",
-                    where="a query over the log",
-                    advice="Write the value into the query.",
-                )
-            return await asyncio.to_thread(self._history, select, list(definitions.values()))
-        text = to_postgres(select, definitions)
-        tables = [definition.name for definition in definitions.values()]
-        answer = await self._pull.query(text, tables, given)
-        return answer.to_json()
+            return definitions
+        return self._pulled.read(text, select, definitions, catalog)
 
-    def _history(self, select: Select, inputs: list[Definition]) -> str:
-        answer = self._engine.history(
-            select.query, inputs, self._max_rows, self._timeout, select.moments
-        )
+    async def _select(self, text: str, select: Select, asked: Asked) -> str:
+        read = self._read(text, select)
+        if isinstance(read, Known):
+            return await self._pulled.answer(read, asked)
+        if check_parameters(select, asked.parameters) is not None or asked.wait_for is not None:
+            raise MainstemError(
+                "NOT_SUPPORTED",
+                location=select.location,
+                what="a parameter" if asked.parameters else "wait_for",
+                where="a query over the log",
+                advice="Write the value into the query; it reads all that the log has.",
+            )
+        most = min(asked.limit or self._max_rows, self._max_rows)
+        return await asyncio.to_thread(self._history, select, list(read.values()), most)
+
+    def _history(self, select: Select, inputs: list[Definition], most: int) -> str:
+        answer = self._engine.history(select.query, inputs, most, self._timeout, select.moments)
         return json.dumps(
             {
                 "kind": "rows",
@@ -213,7 +244,11 @@ class Statements:
         count = len(records)
         return _message(
             f"{count} record{'' if count == 1 else 's'} written to {entry.name}",
-            {"written": count, "offsets": {str(p): o for p, o in offsets.items()}},
+            {
+                "written": count,
+                "offsets": {str(p): o for p, o in offsets.items()},
+                "receipt": write_receipt({entry.name: offsets}),
+            },
         )
 
     def _apply_late(self, entry: Entry, location: Any) -> dict[str, Any]:
@@ -276,6 +311,8 @@ class Statements:
                 return _rows(*connected.sinks(catalog, self._statuses()))
             case Listing.CONNECTORS:
                 return _rows(*connected.connectors())
+            case Listing.INDEXES:
+                return _rows(*shown_indexes(catalog, self._index_states()))
 
     def _show_flows(self, catalog: Catalog) -> dict[str, Any]:
         statuses = self._statuses()
@@ -310,6 +347,7 @@ class Statements:
         if definition.source is not None:
             notes.append(f"comes with the source {definition.source}")
         notes += rule_lines(definition, self._broken)
+        notes += [f"index {i.name} ({', '.join(i.columns)})" for i in definition.indexes]
         if notes:
             answer["note"] = "\n".join(notes)
         return answer
@@ -329,7 +367,7 @@ class Statements:
             case Create(definition):
                 return self._explain_flow(definition)
             case Select():
-                return self._explain_select(target)
+                raise AssertionError("run handles queries before it comes here")
 
     def _explain_flow(
         self, definition: Definition, status: Mapping[str, Any] | None = None
@@ -355,21 +393,22 @@ class Statements:
         ]
         return _message("\n".join(lines), told)
 
-    def _explain_select(self, select: Select) -> dict[str, Any]:
+    async def _explain_select(self, select: Select) -> dict[str, Any]:
         definitions = _definitions(self._catalog(), select)
         kind = classify(select, lambda name: definitions.get(name.lower()))
         inputs = ", ".join(definition.name for definition in definitions.values())
         match kind:
             case "pull":
-                text = to_postgres(select, definitions)
-                return _message(
-                    f"pull query over {inputs}, answered by PostgreSQL:\n{text}",
-                    {"class": kind, "postgres": text},
-                )
+                text, plan, hints = await self._pulled.explain(select, definitions)
+                lines = [f"pull query over {inputs}, answered by PostgreSQL:", text, plan]
+                lines += [hint["message"] for hint in hints]
+                detail = {"class": kind, "postgres": text, "plan": plan, "hints": hints}
+                return _message("\n".join(filter(None, lines)), detail)
             case "push":
                 how = f"push query: changes of {inputs}, from the log"
             case "history":
-                read = self._engine.extent(select.query, list(definitions.values()))
+                sources = list(definitions.values())
+                read = await asyncio.to_thread(self._engine.extent, select.query, sources)
                 bounded = bounds(select.query)
                 lines = [f"history query: Spark reads {_extent(read)} in the log"]
                 for name, mentions in bounded.items():
@@ -377,7 +416,9 @@ class Statements:
                     lines.append(f"  of {definitions[name].name}: {told}")
                 return _message("\n".join(lines), {"class": kind, "read": read})
             case "past":
-                read = self._engine.extent(select.query, list(definitions.values()), select.moments)
+                sources = list(definitions.values())
+                ask = self._engine.extent
+                read = await asyncio.to_thread(ask, select.query, sources, select.moments)
                 lines = [f"query over the past: Spark reads {_extent(read)} in the log"]
                 lines += [f"  {r['stream']} as of {r['at']}" for r in read]
                 return _message(
@@ -418,30 +459,6 @@ def check_writable(entry: Entry) -> None:
             expected=f"declared {entry.definition.kind}",
             advice="Its flow writes it; write to what the flow reads instead.",
         )
-
-
-def check_parameters(select: Select, given: Sequence[Any] | Mapping[str, Any]) -> Parameters | None:
-    """The parameters in the form that the query asks for; None when it has none."""
-    wanted = select.parameters
-    if not wanted and not given:
-        return None
-    named = {name for name in wanted if name != "?"}
-    if isinstance(given, Mapping):
-        problem = None if named and set(given) == named else f"parameters wanted: {_list(wanted)}"
-    else:
-        count = len(wanted)
-        wrong = named or len(given) != count
-        problem = f"{count} parameters are wanted: {_list(wanted)}" if wrong else None
-    if problem is not None:
-        raise MainstemError("BAD_REQUEST", problem=problem)
-    values = given.values() if isinstance(given, Mapping) else given
-    if not all(value is None or isinstance(value, (str, int, float, bool)) for value in values):
-        raise MainstemError("BAD_REQUEST", problem="a parameter is a text, a number or a boolean")
-    return given
-
-
-def _list(wanted: Sequence[str]) -> str:
-    return ", ".join(wanted) or "none"
 
 
 def _definitions(catalog: Catalog, select: Select) -> dict[str, Definition]:

@@ -37,8 +37,9 @@ def can_be_held(case: Case) -> bool:
     """True for a case with tables whose rows depend on its events, and on nothing else."""
     steps = any(event != "run" and _STEPS & set(event) for event in case.events)
     alone = case.error is None and case.unlike_batch is None and not steps
-    # what is written again has other offsets
-    elsewhere = any(word in case.sql for word in ("_offset", "_partition", "_timestamp"))
+    # what is written again has other offsets, and no event behind it that closes a window
+    words = ("_offset", "_partition", "_timestamp", "EMIT FINAL")
+    elsewhere = any(word in case.sql for word in words)
     computed = _COMPUTED.search(case.sql) or "@table" in (case.python or "")
     return alone and bool(computed) and case.has_data and not elsewhere
 

@@ -102,6 +102,8 @@ class ViewWriter:
 
     def __init__(self, definition: Definition, codec: Codec) -> None:
         self.definition = definition
+        self.indexed = bool(definition.indexes)
+        """True when there may be indexes beside the key's."""
         self._keys = definition.keys
         self._codec = codec
         self._upsert = _upsert(definition)
@@ -112,6 +114,10 @@ class ViewWriter:
         self._bad_columns = _bad_columns(definition)
         self._bad_keys = _bad_keys(definition)
         self._broken = _broken(definition)
+
+    def too_long_for_index(self, error: psycopg.Error) -> bool:
+        """True when a value may be too long for an index: that is no fault of the record."""
+        return self.indexed and isinstance(error, pg.ProgramLimitExceeded)
 
     def write(self, connection: Connection, records: Sequence[Record]) -> list[Rejected]:
         """Stage the records and bring them into the table; of one key's records the last counts.
@@ -200,6 +206,8 @@ class ViewWriter:
                 connection.execute("DELETE FROM pg_temp.stage")
                 return self._write_texts(connection, records)
         except DATA_ERRORS as error:
+            if self.too_long_for_index(error):
+                raise
             if len(records) == 1:
                 return [Rejected(records[0], _cause(error))]
         middle = len(records) // 2

@@ -16,8 +16,8 @@ after 3. After 6 the view goes on behind the records. So a row is the work of ea
 once, however often the process dies. A commit that PostgreSQL itself loses in a crash takes its
 offsets with it. (Crash points: view-poll, view-write, view-set-aside, view-offsets, view-commit.)
 
-One writer at a time: it holds an advisory lock through the very session that it writes with, so
-a writer that lost the lock has lost its connection too. Others stand by.
+Each view has one writer at a time, which holds its lock through the very session that it writes
+with; several processes share the views (see `elected`). Each knows of all views how far they are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -41,14 +41,16 @@ from mainstem.log.admin import Admin
 from mainstem.log.connection import Connection
 from mainstem.log.consumer import Reader
 from mainstem.schemas.codec import Codec
-from mainstem.schemas.postgres_types import postgres_type
 from mainstem.views.batch import DATA_ERRORS, Rejected, ViewWriter
-from mainstem.views.observe import Observer, TopicEnds, ViewProgress
+from mainstem.views.carried_on import OTHER_TOPIC, added_columns, why_rebuild
+from mainstem.views.elected import Elected
+from mainstem.views.indexes import Found, IndexKeeper, found_in
+from mainstem.views.observe import Observer, ViewProgress
 from mainstem.views.quarantine import ViewQuarantine
 from mainstem.views.store import Connection as StoreConnection
-from mainstem.views.store import StoredView, ViewStore, connect, judged_by, reader_role
+from mainstem.views.store import StoredView, ViewStore, connect, reader_role
 from mainstem.views.times import iso_utc
-from mainstem.vocabulary import Column, Offsets, Record
+from mainstem.vocabulary import Offsets, Record
 
 _LOG = logging.getLogger(__name__)
 
@@ -56,11 +58,9 @@ MAX_RECORDS = 20_000
 """Most records of one round."""
 _POLL_SECONDS = 0.2
 _STANDBY_SECONDS = 0.5
-_IDLE_OFFSETS_SECONDS = 1.0
+_IDLE_OFFSETS_SECONDS = 0.2
 _LOOK_SECONDS = 1.0
 _MAX_BACK_OFF_SECONDS = 5.0
-
-_OTHER_TOPIC = "the topic is not the one that it was built from"
 
 
 @dataclass(slots=True)
@@ -121,6 +121,10 @@ class Materialiser:
         self._wanted: Catalog | None = None
         self._done: Catalog | None = None
         self._views: dict[str, _View] = {}
+        self._stored: dict[str, StoredView] = {}
+        """What PostgreSQL said of all views, at the last look."""
+        self._indexes: Found = {}
+        self._keeper = IndexKeeper(lambda: connect(self._url))
         self._problems: dict[str, MainstemError] = {}
         self._look_at = 0.0
         self._writing = False
@@ -131,6 +135,7 @@ class Materialiser:
     def start(self) -> None:
         """Begin; views appear when `reconcile` has named a catalog."""
         self._observer.start()
+        self._keeper.start()
         self._thread.start()
 
     def stop(self) -> None:
@@ -139,6 +144,7 @@ class Materialiser:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
+        self._keeper.stop()
         self._observer.stop()
 
     def reconcile(self, catalog: Catalog) -> None:
@@ -148,8 +154,13 @@ class Materialiser:
 
     @property
     def writing(self) -> bool:
-        """True while this process is the one that writes and both servers answer."""
+        """True while this process is one of those that write, and both servers answer."""
         return self._writing
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The views that this process writes."""
+        return frozenset(self._views)
 
     def problems(self) -> dict[str, MainstemError]:
         """Views that cannot be written at present, and why."""
@@ -157,16 +168,24 @@ class Materialiser:
 
     def ends_of(self, name: str) -> Offsets | None:
         """The last known ends of a view's topic; None when there is no such view here."""
-        view = self._views.get(name)
-        return None if view is None else self._observer.ends_of(view.topic)
+        stored = self._views.get(name) or self._stored.get(name)
+        return None if stored is None else self._observer.ends_of(stored.topic)
 
     def broken(self, name: str) -> dict[str, int]:
         """By rule of a declared table, how many records have broken it."""
-        view = self._views.get(name)
-        return {} if view is None else dict(view.broken)
+        stored = self._views.get(name) or self._stored.get(name)
+        return {} if stored is None else dict(stored.broken)
+
+    def index_states(self) -> dict[tuple[str, str], str]:
+        """How each index is, by table and name."""
+        catalog = self._wanted
+        tables = () if catalog is None else catalog.of_kind(Kind.TABLE)
+        indexes = (index for entry in tables for index in entry.definition.indexes)
+        return {(i.table, i.name): self._keeper.state(i, self._indexes) for i in indexes}
 
     def progress(self) -> list[ViewProgress]:
-        """How far each view is, by name."""
+        """How far each view is, by name; those of other writers as they were a moment ago."""
+        views: dict[str, _View | StoredView] = {**self._stored, **self._views}
         return [
             self._observer.progress(
                 name,
@@ -175,7 +194,8 @@ class Materialiser:
                 quarantined=view.quarantined,
                 updated_at=iso_utc(view.updated_at) if view.updated_at else None,
             )
-            for name, view in sorted(self._views.items())
+            for name, view in sorted(views.items())
+            if name not in self._problems
         ]
 
     # -- the thread
@@ -200,7 +220,8 @@ class Materialiser:
         """Write views over one connection until told to stop or until a server is lost."""
         with connect(self._url) as connection:
             store = ViewStore(connection, self._reader_role)
-            while not store.acquire():
+            elected = Elected(connection)
+            while not elected.join():
                 if self._stop.wait(_STANDBY_SECONDS):
                     return
             store.prepare()
@@ -208,14 +229,14 @@ class Materialiser:
             try:
                 self._views, self._done, self._writing = {}, None, True
                 while not self._stop.is_set():
-                    self._turn(store, reader)
+                    self._turn(store, elected, reader)
             finally:
                 reader.close()
 
-    def _turn(self, store: ViewStore, reader: Reader) -> None:
+    def _turn(self, store: ViewStore, elected: Elected, reader: Reader) -> None:
         self._wake.clear()
         if self._wanted is not self._done or time.monotonic() >= self._look_at:
-            self._reconcile(store, reader)
+            self._reconcile(store, elected, reader)
         if not self._views:
             self._wake.wait(_POLL_SECONDS)
             return
@@ -256,9 +277,12 @@ class Materialiser:
         view.pass_point("view-poll")
         offsets = {p: max(o, view.offsets.get(p, 0)) for p, o in reached.items()}
         try:
-            aside = self._write_by(view.writer.write, store, view, records, offsets)
-        except DATA_ERRORS:
-            aside = self._write_by(view.writer.write_good, store, view, records, offsets)
+            aside = self._write_some(store, view, records, offsets)
+        except DATA_ERRORS as error:
+            if not view.writer.too_long_for_index(error):
+                raise
+            self._drop_indexes(store, view, error)
+            aside = self._write_some(store, view, records, offsets)
         view.pass_point("view-commit")
         view.quarantined += aside.kept
         view.broken += aside.broken
@@ -270,6 +294,17 @@ class Materialiser:
                 view.entry.name,
                 extra={"view": view.entry.name, "topic": view.topic},
             )
+
+    def _write_some(
+        self, store: ViewStore, view: _View, records: Sequence[Record], offsets: Offsets
+    ) -> _Aside:
+        """All records, or those that can become rows."""
+        try:
+            return self._write_by(view.writer.write, store, view, records, offsets)
+        except DATA_ERRORS as error:
+            if view.writer.too_long_for_index(error):
+                raise
+            return self._write_by(view.writer.write_good, store, view, records, offsets)
 
     def _write_by(
         self,
@@ -296,6 +331,14 @@ class Materialiser:
             view.pass_point("view-offsets")
         return _Aside(len(kept), broken)
 
+    def _drop_indexes(self, store: ViewStore, view: _View, error: psycopg.Error) -> None:
+        """An index must not cost a row: one that cannot hold a value goes."""
+        problem = error.diag.message_primary or type(error).__name__
+        self._keeper.give_up(view.entry.definition, problem)
+        store.drop_indexes(view.entry.name)
+        view.writer.indexed = False
+        _LOG.warning("the indexes of view %s were dropped: %s", view.entry.name, problem)
+
     def _save_idle(self, store: ViewStore, view: _View, reached: Mapping[int, int]) -> None:
         """Follow the log past transaction markers, which are no records but take up offsets."""
         view.offsets = {p: max(o, view.offsets.get(p, 0)) for p, o in reached.items()}
@@ -305,20 +348,27 @@ class Materialiser:
 
     # -- reconciling
 
-    def _reconcile(self, store: ViewStore, reader: Reader) -> None:
+    def _reconcile(self, store: ViewStore, elected: Elected, reader: Reader) -> None:
         catalog = self._wanted
         self._look_at = time.monotonic() + _LOOK_SECONDS
         if catalog is None:
             return
         wanted = {entry.name: entry for entry in catalog.of_kind(Kind.TABLE)}
+        mine = elected.choose(wanted)
+        # read behind the choice: whoever wrote a view before us has left off
         stored = store.views()
         for name in stored.keys() - wanted.keys():
-            store.drop(name)
-            self._quarantine.forget(name)
-            _LOG.info("view %s dropped", name)
-        self._problems = {n: p for n, p in self._problems.items() if n in wanted}
+            if elected.take(name):
+                store.drop(name)
+                self._quarantine.forget(name)
+                elected.release(name)
+                _LOG.info("view %s dropped", name)
+        self._stored = {name: stored[name] for name in stored.keys() & wanted.keys()}
+        self._indexes = found_in(store.connection)
+        self._problems = {n: p for n, p in self._problems.items() if n in mine}
         views: dict[str, _View] = {}
-        for name, entry in wanted.items():
+        for name in sorted(mine):
+            entry = wanted[name]
             try:
                 view = self._settle(store, entry, stored.get(name))
             except psycopg.OperationalError:
@@ -334,15 +384,17 @@ class Materialiser:
                 views[name] = view
         self._views = views
         self._follow(reader)
+        self._observer.watch(entry.definition.topic for entry in wanted.values())
+        self._keeper.keep({n: v.entry.definition for n, v in views.items()}, self._indexes)
         self._done = catalog
 
     def _settle(self, store: ViewStore, entry: Entry, stored: StoredView | None) -> _View:
         """The view as it should be: made, made again, or as it is."""
         ends = self._observer.look(entry.definition.topic)
         running = self._views.get(entry.name)
-        why = _why_rebuild(entry, stored, ends)
+        why = why_rebuild(entry, stored, ends)
         if stored is None or why:
-            if why == _OTHER_TOPIC:
+            if why == OTHER_TOPIC:
                 self._quarantine.forget(entry.name)
             store.build(entry, ends.begin)
             _LOG.info("view %s is built: %s", entry.name, why or "new")
@@ -350,7 +402,7 @@ class Materialiser:
                 entry, ViewWriter(entry.definition, self._codec), dict(ends.begin), dict(ends.begin)
             )
         offsets = {p: stored.offsets.get(p, begin) for p, begin in ends.begin.items()}
-        added = _added(entry, stored)
+        added = added_columns(entry, stored)
         if added:
             # records from here on may have the columns; to read some again does no harm
             for column in added:
@@ -388,7 +440,6 @@ class Materialiser:
                 if topic in following:
                     reader.remove(topic)
                 reader.add(topic, positions)
-        self._observer.watch(start)
 
     def _give_up(self, reader: Reader, view: _View, problem: MainstemError) -> None:
         """Leave a view until the next reconciling, which goes on from its saved offsets."""
@@ -405,46 +456,3 @@ class Materialiser:
 def _view_failed(name: str, error: psycopg.Error) -> MainstemError:
     problem = error.diag.message_primary or type(error).__name__
     return MainstemError("VIEW_FAILED", name=name, problem=problem)
-
-
-def _why_rebuild(entry: Entry, stored: StoredView | None, ends: TopicEnds) -> str | None:
-    """Why what is stored cannot be carried on with; None when it can."""
-    if stored is None:
-        return None
-    definition = entry.definition
-    if stored.generation != entry.served_generation:
-        return "a new generation"
-    if (stored.topic, stored.key, stored.derived) != (
-        definition.topic,
-        definition.key,
-        definition.derived,
-    ):
-        return "another topic or key"
-    if stored.rules != judged_by(definition):
-        return "other rules"
-    if _types(stored.columns) != _types(_without(definition.columns, _added(entry, stored))):
-        # a column cannot just be added: records that are in the view already may have had it
-        return "other columns"
-    if any(offset > ends.end.get(p, 0) for p, offset in stored.offsets.items()):
-        return _OTHER_TOPIC
-    if definition.retention in (None, "forever") and any(
-        begin > stored.built_from.get(p, begin) for p, begin in ends.begin.items()
-    ):
-        return "the topic was emptied"
-    return None
-
-
-def _added(entry: Entry, stored: StoredView) -> list[Column]:
-    """Columns that can be added: it is known since when records have had them."""
-    known = {column.name for column in stored.columns}
-    new = (column for column in entry.definition.columns if column.name not in known)
-    return [column for column in new if column.name in entry.grown]
-
-
-def _without(columns: Iterable[Column], added: Iterable[Column]) -> list[Column]:
-    gone = {column.name for column in added}
-    return [column for column in columns if column.name not in gone]
-
-
-def _types(columns: Iterable[Column]) -> list[tuple[str, str]]:
-    return [(c.name, postgres_type(c.type, c.name)) for c in columns]

@@ -1,38 +1,64 @@
 """Pull queries: one answer, from one snapshot, with how fresh it is.
 
-`query` runs any SELECT that the definitions package has checked and put into PostgreSQL's words.
-`lookup` is the fast way to rows by equal columns: one prepared statement, one round trip.
+`query` runs any SELECT that the definitions package has checked and put into PostgreSQL's words,
+`stream` does so row by row, for answers of any length. `lookup` is the fast way to rows by equal
+columns.
 """
 
-# ruff: noqa: S608 - names go through `quoted`; the query was checked and transpiled from a tree
+# ruff: noqa: S608 - the query was checked and transpiled from a tree
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
 from mainstem.definitions.model import Definition
-from mainstem.errors import MainstemError, did_you_mean
-from mainstem.schemas.postgres_types import postgres_type, spark_type
-from mainstem.views.observe import lag
-from mainstem.views.readers import Readers
-from mainstem.views.rows import literal, quoted, table
-from mainstem.views.times import iso_utc
-from mainstem.views.values import json_array, json_names, json_object
-from mainstem.vocabulary import Clock, Column, Offsets, SystemClock
+from mainstem.errors import MainstemError
+from mainstem.schemas.postgres_types import spark_type
+from mainstem.views.advice import Hint, advice
+from mainstem.views.freshness import EndsOf, Freshness
+from mainstem.views.lookups import Lookups
+from mainstem.views.readers import AsyncConnection, Readers
+from mainstem.views.values import json_array
+from mainstem.vocabulary import Clock, Column, Offsets
 
 Parameters = Sequence[Any] | Mapping[str, Any]
-EndsOf = Callable[[str], Offsets | None]
-"""The last known ends of a view's topic, by the view's name; None when not known."""
 
 _OFFSETS = (
     "SELECT view, json_object_agg(partition, next_offset) FROM _mainstem.offsets"
     " WHERE view = ANY($1) GROUP BY view"
 )
+_SLOW_SECONDS = 0.02
+"""A query that takes longer is looked at for what would make it faster."""
+_STREAMS = 4
+"""Answers that are streamed at once: each has a connection as long as its client reads."""
+_STREAM_WAIT_SECONDS = 5.0
+_STREAM_ROWS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A query in PostgreSQL's words, and what it is over."""
+
+    sql: str
+    definitions: tuple[Definition, ...] = ()
+    parameters: Parameters | None = None
+    """None: the text has none, and a `%` in it means itself."""
+    limit: int | None = None
+    """Most rows of the answer; None: what the settings say, or for a stream as many as there are.
+    """
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the views."""
+        return [definition.name for definition in self.definitions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +70,21 @@ class Answer:
     truncated: bool
     freshness: str
     """JSON object: when, and per table its offsets and lag."""
+    hints: tuple[Hint, ...] = ()
+    """What would make it faster."""
 
     def to_json(self) -> str:
         """The answer as the gateway gives it."""
-        columns = json.dumps([{"name": c.name, "type": c.type} for c in self.columns])
+        hints = f',"hints":{json.dumps(self.hints)}' if self.hints else ""
         return (
-            f'{{"kind":"rows","columns":{columns},"rows":[{",".join(self.rows)}],'
-            f'"truncated":{"true" if self.truncated else "false"},"freshness":{self.freshness}}}'
+            f'{{"kind":"rows","columns":{_columns(self.columns)},"rows":[{",".join(self.rows)}],'
+            f'"truncated":{"true" if self.truncated else "false"},"freshness":{self.freshness}'
+            f"{hints}}}"
         )
 
 
 class Pull:
-    """Pull queries over the reader role's connections."""
+    """Pull queries over the reader role's connections; for one event loop."""
 
     def __init__(
         self,
@@ -66,59 +95,94 @@ class Pull:
     ) -> None:
         self._readers = readers
         self._max_rows = max_rows
-        self._ends_of = ends_of
-        self._clock = clock or SystemClock()
-        self._lookups: dict[tuple[str, tuple[str, ...]], _Lookup] = {}
+        self._freshness = Freshness(ends_of, clock)
+        self._lookups = Lookups(readers, max_rows, self._freshness)
+        self._streams = asyncio.Semaphore(_STREAMS)
 
-    async def query(
-        self, sql: str, tables: Sequence[str], parameters: Parameters | None = None
-    ) -> Answer:
-        """Run a SELECT over these tables; all of them are seen in one snapshot.
+    async def query(self, ask: Ask) -> Answer:
+        """Run a SELECT; all of its tables are seen in one snapshot."""
+        return await self._readers.when_served(lambda: self._query(ask))
 
-        Without parameters (None) a `%` in the text means itself.
-        """
-        return await self._readers.when_served(lambda: self._query(sql, tables, parameters))
-
-    async def _query(
-        self, sql: str, tables: Sequence[str], parameters: Parameters | None
-    ) -> Answer:
-        text = f"SELECT * FROM (\n{sql}\n) AS answer LIMIT {self._max_rows + 1}"
-        as_of = iso_utc(self._clock.now())
-        async with self._readers.snapshot() as connection, connection.pipeline():
-            answer = psycopg.AsyncCursor(connection)
-            await answer.execute(text, parameters, prepare=False)
-            offsets = await connection.execute(_OFFSETS, [list(tables)])
-            rows = await answer.fetchall()
-            positions = {json.loads(view): json.loads(o) for view, o in await offsets.fetchall()}
-        columns = tuple(
-            Column(d.name, spark_type(d.type_display)) for d in answer.description or ()
-        )
+    async def _query(self, ask: Ask) -> Answer:
+        most = min(ask.limit or self._max_rows, self._max_rows)
+        text = f"SELECT * FROM (\n{ask.sql}\n) AS answer LIMIT {most + 1}"
+        as_of, began = self._freshness.now(), time.monotonic()
+        async with self._readers.snapshot() as connection:
+            async with connection.pipeline():
+                answer = psycopg.AsyncCursor(connection)
+                await answer.execute(text, ask.parameters, prepare=False)
+                offsets = await connection.execute(_OFFSETS, [ask.tables])
+                rows = await answer.fetchall()
+                positions = await offsets.fetchall()
+            slow = time.monotonic() - began > _SLOW_SECONDS
+            hints = await advice(connection, ask) if slow else ()
         return Answer(
-            columns=columns,
-            rows=tuple(json_array(row) for row in rows[: self._max_rows]),
-            truncated=len(rows) > self._max_rows,
-            freshness=self._freshness(as_of, {name: positions.get(name, {}) for name in tables}),
+            columns=_described(answer),
+            rows=tuple(json_array(row) for row in rows[:most]),
+            truncated=len(rows) > most,
+            freshness=self._said(as_of, ask, positions),
+            hints=hints,
         )
+
+    async def stream(self, ask: Ask) -> AsyncIterator[bytes]:
+        """The answer as lines of JSON, in pieces: a head, a line per row, and an end.
+
+        It begins when the first rows are there: errors up to then are raised, later ones are the
+        last line. What is not read is not fetched; a reader that stops for long is ended.
+        """
+        pieces, first = await self._readers.when_served(lambda: self._begun(ask))
+        return _joined(first, pieces)
+
+    async def _begun(self, ask: Ask) -> tuple[AsyncGenerator[bytes], bytes]:
+        pieces = self._pieces(ask)
+        return pieces, await anext(pieces)
+
+    async def _pieces(self, ask: Ask) -> AsyncGenerator[bytes]:
+        text = f"SELECT * FROM (\n{ask.sql}\n) AS answer"
+        if ask.limit is not None:
+            text += f" LIMIT {ask.limit + 1}"
+        try:
+            await asyncio.wait_for(self._streams.acquire(), _STREAM_WAIT_SECONDS)
+        except TimeoutError:
+            raise MainstemError("TOO_MANY_QUERIES") from None
+        try:
+            as_of = self._freshness.now()
+            async with self._readers.snapshot() as connection:
+                offsets = await connection.execute(_OFFSETS, [ask.tables])
+                said = self._said(as_of, ask, await offsets.fetchall())
+                cursor = psycopg.AsyncServerCursor(connection, "answer")
+                await cursor.execute(text, ask.parameters)
+                head = f'{{"columns":{_columns(_described(cursor))},"freshness":{said}}}\n'
+                count, left = 0, ask.limit
+                while True:
+                    rows = await cursor.fetchmany(_STREAM_ROWS)
+                    taken = rows if left is None else rows[:left]
+                    count += len(taken)
+                    yield (head + "".join([json_array(row) + "\n" for row in taken])).encode()
+                    head = ""
+                    left = None if left is None else left - len(taken)
+                    if len(rows) < _STREAM_ROWS or len(taken) < len(rows):
+                        break
+                truncated = "true" if len(taken) < len(rows) else "false"
+                yield f'{{"end":true,"rows":{count},"truncated":{truncated}}}\n'.encode()
+        finally:
+            self._streams.release()
 
     async def lookup(self, definition: Definition, equal: Mapping[str, str]) -> bytes:
         """Rows whose columns have these values, given as text: `{"rows": [...], ...}` as bytes."""
-        return await self._readers.when_served(lambda: self._lookup(definition, equal))
+        return await self._readers.when_served(lambda: self._lookups.rows(definition, equal))
 
-    async def _lookup(self, definition: Definition, equal: Mapping[str, str]) -> bytes:
-        found = self._lookups.get((definition.name, tuple(equal)))
-        if found is None or found.definition is not definition:
-            found = _Lookup(definition, tuple(equal), self._max_rows)
-            if len(self._lookups) >= _MOST_LOOKUPS:
-                self._lookups.clear()
-            self._lookups[definition.name, tuple(equal)] = found
-        as_of = iso_utc(self._clock.now())
+    async def positions(self, tables: Sequence[str]) -> dict[str, Offsets]:
+        """The next offset to be read, by view and partition."""
         async with self._readers.single() as connection:
-            cursor = await connection.execute(found.sql, list(equal.values()), prepare=True)
-            rows = await cursor.fetchall()
-        names = found.names
-        body = ",".join([json_object(names, row[2:]) for row in rows if row[1] is not None])
-        freshness = self._freshness(as_of, {definition.name: json.loads(rows[0][0] or "{}")})
-        return f'{{"rows":[{body}],"freshness":{freshness}}}'.encode()
+            cursor = await connection.execute(_OFFSETS, [list(tables)], prepare=True)
+            found = _positions(await cursor.fetchall())
+        return {view: {int(p): o for p, o in at.items()} for view, at in found.items()}
+
+    async def explain(self, ask: Ask) -> tuple[str, tuple[Hint, ...]]:
+        """PostgreSQL's plan of the query, and what would make it faster."""
+        async with self._readers.snapshot() as connection:
+            return await _plan(connection, ask), await advice(connection, ask)
 
     async def row_estimates(self) -> dict[str, int]:
         """About how many rows each view has, from PostgreSQL's statistics."""
@@ -128,50 +192,34 @@ class Pull:
             )
             return {json.loads(name): int(rows) for name, rows in await cursor.fetchall()}
 
-    def _freshness(self, as_of: str, positions: Mapping[str, Mapping[str, int]]) -> str:
-        tables: dict[str, Any] = {}
-        for name, offsets in positions.items():
-            ends = self._ends_of(name)
-            at = {int(p): o for p, o in offsets.items()}
-            tables[name] = {
-                "offsets": offsets,
-                "lag_records": None if ends is None else lag(at, ends),
-            }
-        return json.dumps({"as_of": as_of, "tables": tables}, separators=(",", ":"))
+    def _said(self, as_of: str, ask: Ask, positions: Sequence[tuple[Any, ...]]) -> str:
+        found = _positions(positions)
+        return self._freshness.say(as_of, {name: found.get(name, {}) for name in ask.tables})
 
 
-_MOST_LOOKUPS = 1000
+async def _plan(connection: AsyncConnection, ask: Ask) -> str:
+    cursor = psycopg.AsyncCursor(connection)
+    await cursor.execute(f"EXPLAIN {ask.sql}", ask.parameters, prepare=False)
+    return "\n".join([json.loads(line) for (line,) in await cursor.fetchall()])
 
 
-class _Lookup:
-    """The statement for one table and one set of columns."""
+async def _joined(first: bytes, pieces: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+    try:
+        async with aclosing(pieces):
+            yield first
+            async for piece in pieces:
+                yield piece
+    except MainstemError as error:
+        yield json.dumps({"error": error.problem()}).encode() + b"\n"
 
-    def __init__(self, definition: Definition, columns: tuple[str, ...], max_rows: int) -> None:
-        self.definition = definition
-        conditions = []
-        for number, name in enumerate(columns, 1):
-            column = definition.column(name)
-            if column is None:
-                known = [c.name for c in definition.columns]
-                raise MainstemError(
-                    "UNKNOWN_COLUMN",
-                    column=name,
-                    known=", ".join(known),
-                    suggestion=did_you_mean(name, known),
-                )
-            type_name = postgres_type(column.type, column.name)
-            conditions.append(f"{quoted(column.name)} = ${number}::text::{type_name}")
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        # with the types in its text, a statement prepared for the columns of before is not reused
-        shown = ", ".join(
-            f"v.{quoted(c.name)}::{postgres_type(c.type, c.name)}" for c in definition.columns
-        )
-        # the left join gives the offsets even when no row is found
-        self.sql = (
-            "SELECT o.offsets, v._mainstem_found, "
-            f"{shown} FROM (SELECT json_object_agg(partition, next_offset) AS offsets"
-            f" FROM _mainstem.offsets WHERE view = {literal(definition.name)}) o LEFT JOIN LATERAL"
-            f" (SELECT true AS _mainstem_found, * FROM {table(definition.name)}{where}"
-            f" LIMIT {max_rows}) v ON true"
-        )
-        self.names = json_names([c.name for c in definition.columns])
+
+def _positions(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, int]]:
+    return {json.loads(view): json.loads(offsets) for view, offsets in rows}
+
+
+def _described(cursor: psycopg.AsyncCursor[Any]) -> tuple[Column, ...]:
+    return tuple(Column(d.name, spark_type(d.type_display)) for d in cursor.description or ())
+
+
+def _columns(columns: Sequence[Column]) -> str:
+    return json.dumps([{"name": c.name, "type": c.type} for c in columns])

@@ -59,13 +59,13 @@ class Readers:
     @asynccontextmanager
     async def single(self) -> AsyncIterator[AsyncConnection]:
         """A connection on which every statement is a transaction of its own."""
-        async with self._translated(), self._single.connection() as connection:
+        async with self._translated(self._single), self._single.connection() as connection:
             yield connection
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[AsyncConnection]:
         """A read-only transaction in which all statements see the same state."""
-        async with self._translated(), self._snapshot.connection() as connection:
+        async with self._translated(self._snapshot), self._snapshot.connection() as connection:
             yield connection
 
     async def when_served(self, ask: Callable[[], Awaitable[T]]) -> T:
@@ -85,10 +85,15 @@ class Readers:
             await connection.execute("SELECT 1")
 
     @asynccontextmanager
-    async def _translated(self) -> AsyncIterator[None]:
+    async def _translated(self, pool: AsyncConnectionPool[AsyncConnection]) -> AsyncIterator[None]:
         try:
             yield
-        except (psycopg.Error, PoolTimeout, PoolClosed) as error:
+        except PoolTimeout as error:
+            # connections there are, and none that is free
+            busy = pool.get_stats().get("pool_size", 0) >= pool.max_size
+            code = "TOO_MANY_QUERIES" if busy else "VIEW_STORE_UNREACHABLE"
+            raise MainstemError(code) from error
+        except (psycopg.Error, PoolClosed) as error:
             raise translate(error, self.timeout_seconds) from error
 
 
@@ -103,7 +108,7 @@ def translate(error: Exception, timeout_seconds: float) -> MainstemError:
             return MainstemError("VIEW_NOT_READY", name=name.removeprefix("public.") or "?")
         problem = error.diag.message_primary or type(error).__name__
         return MainstemError("QUERY_FAILED", problem=problem)
-    if isinstance(error, psycopg.ProgrammingError):
+    if isinstance(error, (psycopg.ProgrammingError, psycopg.DataError)):
         return MainstemError("QUERY_FAILED", problem=str(error))
     return MainstemError("VIEW_STORE_UNREACHABLE")
 

@@ -20,6 +20,7 @@ from mainstem.catalog.entry import Entry
 from mainstem.definitions.model import Definition
 from mainstem.errors import MainstemError
 from mainstem.schemas.postgres_types import postgres_type
+from mainstem.views import indexes
 from mainstem.views.rows import literal, names, quoted, table
 from mainstem.vocabulary import Column, Offsets
 
@@ -29,11 +30,17 @@ SESSION = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=iso_8601 -c bytea_o
 """Settings that the text form of values depends on."""
 # Offsets and rows are committed together, so a commit that a crash of PostgreSQL swallows is read
 # from the log again: waiting for the disk at each commit would buy nothing.
-_WRITER_SESSION = SESSION + " -c synchronous_commit=off -c client_min_messages=warning"
+# A writer that is frozen, or whose machine is gone, must not hold its views for ever: PostgreSQL
+# ends a session that says nothing, and with it its locks.
+_WRITER_SESSION = (
+    f"{SESSION} -c synchronous_commit=off -c client_min_messages=warning"
+    " -c idle_session_timeout=60s -c idle_in_transaction_session_timeout=120s"
+    " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
+)
 _CONNECT_SECONDS = 5
 _NAME_BYTES = 63
-_WRITER_LOCK = 7_236_457_001
-"""Advisory lock that the one writer of a database holds through its session."""
+_PREPARE_LOCK = 7_236_457_002
+"""Advisory lock of whoever makes the bookkeeping tables: two at once would meet."""
 
 _SCHEMA = """
 CREATE SCHEMA IF NOT EXISTS _mainstem;
@@ -91,6 +98,8 @@ class StoredView:
     """Name -> condition of each rule that the records were judged by."""
     broken: dict[str, int]
     """How many records have broken each."""
+    updated_at: float = 0.0
+    """When its offsets last moved, in seconds since the epoch."""
 
 
 def connect(url: str) -> Connection:
@@ -122,14 +131,10 @@ class ViewStore:
         self.connection = connection
         self._reader = quoted(reader) if reader else None
 
-    def acquire(self) -> bool:
-        """Become the one writer of this database until the connection ends; False: another is."""
-        row = self.connection.execute("SELECT pg_try_advisory_lock($1)", [_WRITER_LOCK]).fetchone()
-        return bool(row and row[0])
-
     def prepare(self) -> None:
         """Make the schema, the bookkeeping tables and the staging table, where missing."""
         with self.connection.transaction():
+            self.connection.execute("SELECT pg_advisory_xact_lock($1)", [_PREPARE_LOCK])
             for statement in _SCHEMA.split(";\n"):
                 if statement.strip():
                     self._run(statement)
@@ -142,11 +147,14 @@ class ViewStore:
         offsets: dict[str, dict[int, int]] = {}
         rules: dict[str, dict[str, str]] = {}
         broken: dict[str, dict[str, int]] = {}
+        updated: dict[str, float] = {}
         with self.connection.transaction():
-            for view, partition, offset in self.connection.execute(
-                "SELECT view, partition, next_offset FROM _mainstem.offsets"
+            for view, partition, offset, at in self.connection.execute(
+                "SELECT view, partition, next_offset, extract(epoch FROM updated_at)::float8"
+                " FROM _mainstem.offsets"
             ):
                 offsets.setdefault(view, {})[partition] = offset
+                updated[view] = max(at, updated.get(view, 0.0))
             for view, rule, condition, count in self.connection.execute(
                 "SELECT view, rule, condition, broken FROM _mainstem.rules"
             ):
@@ -169,6 +177,7 @@ class ViewStore:
                 offsets=offsets.get(row[0], {}),
                 rules=rules.get(row[0], {}),
                 broken=broken.get(row[0], {}),
+                updated_at=updated.get(row[0], 0.0),
             )
             for row in rows
         }
@@ -223,6 +232,11 @@ class ViewStore:
         """Remove a view and its bookkeeping; nothing happens when it is not there."""
         with self.connection.transaction():
             self._drop(name)
+
+    def drop_indexes(self, view: str) -> None:
+        """Remove all indexes of a view but that of its key."""
+        for name in indexes.found_in(self.connection).get(view, {}):
+            indexes.drop(self.connection, name)
 
     def save_offsets(self, view: str, offsets: Offsets) -> None:
         """Say how far a view is; call inside the transaction that changes its rows."""
@@ -294,6 +308,7 @@ def _create(definition: Definition, reader: str | None) -> list[str]:
     elif definition.derived:
         # a grouping column may be NULL, and that is one group: no primary key could hold it
         statements.append(f"CREATE UNIQUE INDEX ON {target} ({key}) NULLS NOT DISTINCT")
+    statements += [indexes.create(definition, index) for index in definition.indexes]
     comment = definition.comment or f"Mainstem: served from topic {definition.topic}"
     statements.append(f"COMMENT ON TABLE {target} IS {literal(comment)}")
     if reader:

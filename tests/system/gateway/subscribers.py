@@ -103,7 +103,7 @@ class Subscriber:
         """Be cut off so many times."""
         try:
             while self.cuts < cuts and not stop.is_set():
-                left = self._chance.randrange(1, 40)
+                left = self._chance.randrange(1, 60)  # about as many as come meanwhile
                 self._listen(lambda told, most=left: told >= most)
         except BaseException as error:  # told by the thread that waits for this one
             self.error = error
@@ -243,7 +243,7 @@ def _run(gateway: Gateway, cuts: int, kills: int, seed: int) -> None:
     def have(goal: int) -> bool:
         return any(c.error for c in clients) or all(c.cuts >= goal for c in clients)
 
-    with Writer(connection, TABLE, rate=300, seed=seed) as writer:
+    with Writer(connection, TABLE, rate=100, seed=seed) as writer:
         try:
             for thread in threads:
                 thread.start()

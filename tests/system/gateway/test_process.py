@@ -192,3 +192,35 @@ def test_quarantine_over_restarts(users: Gateway) -> None:
     ]
     users.http.post("/v1/quarantine/discard", json={"stream": "gw_users"})
     assert listed() == [] and len(listed(state="any")) == 3
+
+
+def test_two_gateways_share_the_views_and_one_takes_over(users: Gateway) -> None:
+    place = users.endpoints.model_copy(update={"gateway_port": free_port()})
+    other = Gateway(users.folder, place)
+    other.start()
+    other.ready()
+
+    def seen(by: Gateway, receipt: str) -> Any:
+        query = "SELECT count(*), count(DISTINCT name), max(id) FROM gw_users"
+        body = {"sql": query, "wait_for": receipt, "wait_seconds": 30}
+        answer = by.http.post("/v1/sql", json=body).json()
+        assert answer.get("kind") == "rows", answer
+        assert answer["freshness"]["tables"]["gw_users"]["lag_records"] is not None
+        return answer["rows"][0]
+
+    try:
+        for number in range(1, 11):
+            wrote = (users, other)[number % 2].write(
+                "gw_users", {"id": number, "name": f"n{number}"}
+            )
+            for gateway in (users, other):
+                assert seen(gateway, wrote["receipt"]) == [number, number, number]
+        names = [view["name"] for view in other.http.get("/v1/status").json()["views"]]
+        assert "gw_users" in names
+        users.stop(signal.SIGKILL)
+        wrote = other.write("gw_users", {"id": 11, "name": "n11"})
+        assert seen(other, wrote["receipt"]) == [11, 11, 11]
+        assert other.sql("DROP TABLE gw_users")["kind"] == "message"
+    finally:
+        assert other.stop() == 0
+        other.http.close()

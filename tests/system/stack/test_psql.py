@@ -6,7 +6,9 @@ import os
 import re
 import subprocess
 
+import pandas
 import pytest
+import sqlalchemy
 
 from mainstem.local.postgres_place import psql_program
 from mainstem.testing.waiting import eventually
@@ -79,6 +81,28 @@ def test_the_reader_sees_the_tables_only(psql):
     assert "page_visits" in shown and "sales_by_product" in shown
     assert "_mainstem" not in shown
     assert psql("SELECT count(*) FROM page_visits").returncode == 0
+
+
+def test_tools_find_tables_columns_and_keys(shop):
+    """By reflection, as SQLAlchemy and all that stands on it do; and a frame of pandas."""
+    place = shop.info["postgres"]
+    url = sqlalchemy.URL.create(
+        "postgresql+psycopg", place["reader"], None, place["host"], place["port"], place["database"]
+    )
+    engine = sqlalchemy.create_engine(url, connect_args={"passfile": place["passfile"]})
+    try:
+        inspector = sqlalchemy.inspect(engine)
+        served = {row[0] for row in shop.rows("SHOW TABLES")}
+        eventually(lambda: set(sqlalchemy.inspect(engine).get_table_names()) == served)
+        columns = {c["name"]: str(c["type"]) for c in inspector.get_columns("sales_by_product")}
+        described = [row[0] for row in shop.rows("DESCRIBE sales_by_product")]
+        assert list(columns) == described
+        (unique,) = [i for i in inspector.get_indexes("sales_by_product") if i["unique"]]
+        assert unique["column_names"] == ["product"]
+        frame = pandas.read_sql("SELECT * FROM sales_by_product", engine)
+        assert list(frame.columns) == described
+    finally:
+        engine.dispose()
 
 
 @pytest.mark.parametrize("statement", FORBIDDEN)

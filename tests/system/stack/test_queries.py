@@ -74,6 +74,52 @@ def test_parameters_are_values_not_text(trips):
     assert answer.json()["rows"] == []
 
 
+def test_a_query_sees_what_was_written_before(trips):
+    """Through a flow, and through a table flow behind it: each answer is asked for once."""
+    trips.do("CREATE TABLE big_cities AS SELECT city, n FROM trips_by_city WHERE n > 0")
+    try:
+        for number in range(3):
+            rows = [{"value": trip(900 + number, "Chur")}, {"value": trip(950 + number, "Sion")}]
+            wrote = trips.http.post("/v1/streams/trips/records", json={"records": rows}).json()
+            waiting = {"wait_for": wrote["receipt"], "wait_seconds": 25}
+            for table in ("trips_by_city", "big_cities"):
+                query = f"SELECT city, n FROM {table} WHERE city IN (:a, :b) ORDER BY city"
+                body = {"sql": query, "parameters": {"a": "Chur", "b": "Sion"}, **waiting}
+                answer = trips.http.post("/v1/sql", json=body).json()
+                assert answer.get("rows") == [["Chur", number + 1], ["Sion", number + 1]], answer
+        found = trips.http.get(
+            "/v1/tables/big_cities/rows?city=Chur", headers={"Mainstem-Wait-For": wrote["receipt"]}
+        )
+        assert found.json()["rows"] == [{"city": "Chur", "n": 3}]
+        shown = trips.cli(
+            "sql", "-e", "SELECT n FROM big_cities WHERE city = ?", "--param", "1=Sion",
+            "--wait-for", wrote["receipt"], "-o", "csv",
+        )  # fmt: skip
+        assert shown.ok().out == "n\n3\n"
+    finally:
+        trips.do("DROP TABLE big_cities")
+
+
+def test_an_index_is_made_beside_and_leaves_the_flow_alone(trips):
+    started = trips.flow("trips_by_city").get("started_at")
+    trips.do("CREATE INDEX by_n ON trips_by_city (n)")
+    eventually(lambda: ["by_n", "trips_by_city", "n", "ready"] in trips.rows("SHOW INDEXES"))
+    assert "index by_n (n)" in trips.do("DESCRIBE trips_by_city")["note"]
+    assert trips.flow("trips_by_city").get("started_at") == started
+    trips.refused(
+        "DUPLICATE_NAME", "POST", "/v1/sql", json={"sql": "CREATE INDEX by_n ON trips_by_city (n)"}
+    )
+    plan = trips.do("EXPLAIN SELECT * FROM trips_by_city WHERE n = 3")["detail"]["plan"]
+    assert "trips_by_city" in plan
+    trips.do("DROP INDEX by_n")
+    assert trips.rows("SHOW INDEXES") == []
+
+
+def test_a_long_answer_comes_in_lines(trips):
+    lines = trips.cli("sql", "--stream", "-o", "jsonl", "-e", "SELECT city FROM trips_by_city")
+    assert {"city": "Bern"} in lines.ok().jsonl
+
+
 def test_a_push_query_survives_its_gateway(trips):
     """Nothing is missed or repeated: by the command line, and by Last-Event-ID over REST."""
     query = "SELECT id FROM long_trips EMIT CHANGES"

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import random
+import string
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from mainstem.definitions.model import Index
 from mainstem.log.consumer import read_range
 from mainstem.log.producer import Outgoing, TransactionalProducer
 from mainstem.vocabulary import QUARANTINE_TOPIC, Record
@@ -336,18 +338,64 @@ def test_postgres_goes_away_and_comes_back(lab: Any, topic: Topic) -> None:
     assert lab.postgres.rows("SELECT count(*), sum(n) FROM patient") == [(200, -19900)]
 
 
-def test_second_writer_waits_for_the_first(lab: Any, topic: Topic) -> None:
-    t = lab.derived("shared", topic(), {"k": "string"}, "k")
-    first, second = lab.serve(t), lab.serve(t)
-    lab.until(lambda: first.writing or second.writing)
-    writing, waiting = (first, second) if first.writing else (second, first)
-    lab.settle(writing, t)
-    assert not waiting.writing
-    writing.stop()
-    lab.until(lambda: waiting.writing)
-    lab.send(t.definition.topic, ({"k": "a"}, {"k": "a"}))
-    lab.settle(waiting, t)
-    assert lab.postgres.rows("SELECT k FROM shared") == [("a",)]
+def test_writers_share_the_views_and_take_over(lab: Any, topic: Topic) -> None:
+    tables = [lab.derived(f"shared_{n}", topic(), {"k": "string"}, "k") for n in range(4)]
+    first, second = lab.serve(*tables), lab.serve(*tables)
+    lab.until(lambda: (len(first.written), len(second.written)) == (2, 2))
+    assert first.written.isdisjoint(second.written)
+    for table in tables:
+        lab.send(table.definition.topic, ({"k": "a"}, {"k": "a"}))
+    for views in (first, second):  # each knows of all of them
+        lab.settle(views, *tables)
+        assert [progress.name for progress in views.progress()] == [t.name for t in tables]
+    first.stop()
+    lab.until(lambda: len(second.written) == 4)
+    for table in tables:
+        lab.send(table.definition.topic, ({"k": "b"}, {"k": "b"}))
+    lab.settle(second, *tables)
+    for table in tables:
+        assert lab.postgres.rows(f"SELECT k FROM {table.name} ORDER BY k") == [("a",), ("b",)]
+
+
+def indexed(entry: Any, *columns: str) -> Any:
+    """The table with an index over these columns."""
+    definition = entry.definition
+    index = Index(f"by_{columns[0]}", definition.name, columns, definition.location)
+    return replace(entry, definition=replace(definition, indexes=(index,)))
+
+
+def test_indexes_come_and_go_and_are_rebuilt(lab: Any, topic: Topic) -> None:
+    plain = lab.derived("found", topic(), {"k": "string", "n": "int", "t": "string"}, "k")
+    views = lab.serve(plain)
+    lab.send(plain.definition.topic, ({"k": "a"}, {"k": "a", "n": 1, "t": "x"}))
+    lab.settle(views, plain)
+
+    def over() -> list[list[str]]:
+        # from the catalog alone: its functions fail for an index that goes at this moment
+        found = lab.postgres.rows(
+            "SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_index i"
+            " JOIN pg_class t ON t.oid = i.indrelid"
+            " JOIN pg_attribute a ON a.attrelid = i.indexrelid"
+            " WHERE t.relname = 'found' AND NOT i.indisunique GROUP BY i.indexrelid"
+        )
+        return sorted(columns for (columns,) in found)
+
+    for wanted, expected in (
+        (indexed(plain, "n", "t"), [["n", "t"]]),
+        (replace(indexed(plain, "n"), generation=2), [["n"]]),  # built anew with it
+        (indexed(replace(plain, generation=2), "t"), [["t"]]),
+    ):
+        views.reconcile(lab.catalog(wanted))
+        lab.until(lambda wanted=wanted, expected=expected: over() == expected)
+        lab.until(lambda: set(views.index_states().values()) == {"ready"})
+    # a value that no index can hold costs the index, not the row
+    long = "".join(random.Random(7).choices(string.ascii_letters, k=20_000))
+    lab.send(plain.definition.topic, ({"k": "b"}, {"k": "b", "n": 2, "t": long}))
+    lab.settle(views, plain)
+    assert lab.postgres.rows("SELECT count(*), max(length(t)) FROM found") == [(2, 20_000)]
+    assert views.progress()[0].quarantined == 0
+    assert over() == []
+    lab.until(lambda: str(*views.index_states().values()).startswith("failed: "))
 
 
 CHILD = """
@@ -379,6 +427,22 @@ def child(lab: Any, entry: Any, crash: str | None) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
+
+
+def test_a_killed_writer_is_followed_by_another(lab: Any, topic: Topic) -> None:
+    t = lab.derived("handed_over", topic(2), {"k": "string", "n": "bigint"}, "k")
+    process = child(lab, t, "view-offsets:*:3")
+    lab.until(lambda: lab.postgres.rows("SELECT to_regclass('handed_over')") != [(None,)])
+    views = lab.serve(t)
+    for n in range(200):
+        lab.send(t.definition.topic, ({"k": f"k{n % 20}"}, {"k": f"k{n % 20}", "n": n}))
+    lab.until(lambda: process.poll() is not None)
+    assert process.returncode == -9
+    process.communicate()
+    lab.until(lambda: views.written == {"handed_over"})
+    lab.settle(views, t)
+    rows = lab.postgres.rows("SELECT k, n FROM handed_over")
+    assert dict(rows) == {f"k{n}": 180 + n for n in range(20)}
 
 
 @pytest.mark.slow

@@ -102,6 +102,18 @@ CHANGES = [
         LATEST.replace("key =", "comment = 'x', trigger = '1 second', retention = '1 day', key ="),
         [("ChangeInPlace", "latest")],
     ),
+    (
+        "an index of a declared table",
+        PEOPLE,
+        PEOPLE + "CREATE INDEX ON people (name);",
+        [("ChangeInPlace", "people")],
+    ),
+    (
+        "an index of a flow's table",
+        VISITS,
+        "CREATE INDEX ON visits (n);" + VISITS,
+        [("ChangeInPlace", "visits")],
+    ),
     ("where to start", HOME, HOME.replace("home AS", "home WITH (start = 'latest') AS"), []),
     (
         "declared table",
@@ -288,3 +300,17 @@ def test_a_rebuild_ends_a_backfill_and_leaves_its_number_alone(world):
     assert step.entry.generation == before.generation + 2
     assert step.entry.served_generation == step.entry.generation
     assert step.entry.backfill is None
+
+
+def test_indexes_are_planned_and_leave_flows_alone(world):
+    before = world.catalog.entries["visits"]
+    plan = world.apply(ALL + "CREATE INDEX by_n ON visits (n);")
+    assert plan.steps[0].why == "indexes changed (+by_n)"
+    assert world.catalog.entries["visits"].fingerprint == before.fingerprint
+    assert world.plan(ALL + "create index by_n on VISITS ( n );").steps == ()
+    changed = world.plan(ALL + "CREATE INDEX by_n ON visits (page, n);")
+    assert changed.steps[0].why == "indexes changed (~by_n)"
+    assert changed.digest != plan.digest
+    assert world.plan(ALL).steps[0].why == "indexes changed (-by_n)"
+    error = failure(world.plan, ALL + "CREATE INDEX ON visits (m);")
+    assert (error.code, error.location.line) == ("UNKNOWN_COLUMN", 1)

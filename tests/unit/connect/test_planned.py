@@ -445,3 +445,22 @@ def test_a_source_that_runs_in_the_engine_is_asked_for_there():
     assert asked == [{"folder": "${env:FOLDER}", "format": "lines"}]
     [stream] = expansion.definitions
     assert (stream.name, stream.source, stream.columns) == ("found_events", "found", (ID,))
+
+
+def test_an_index_of_a_table_that_comes_with_a_source_is_kept_by_the_source(world):
+    sql = "CREATE INDEX by_name ON Shop_Orders (name);\n" + SOURCE
+    plan = world.apply(sql)
+    assert {(s.step, s.entry.name) for s in plan.steps} == {
+        ("change", "shop"), ("change", "shop_orders"),
+    }  # fmt: skip
+    (index,) = world.catalog.get("shop_orders").definition.indexes
+    assert (index.name, index.table, index.columns) == ("by_name", "shop_orders", ("name",))
+    assert world.plan(sql).steps == ()
+    world.tables["orders"] = (ID, NAME, AGE)  # it stays when the source is looked into again
+    grown = world.plan(sql)
+    assert all(isinstance(step, ChangeInPlace) for step in grown.steps)
+    assert world.catalog.get("shop_orders").definition.indexes == (index,)
+    error = refusal(world.plan, SOURCE + "CREATE INDEX ON shop_order (name);")
+    assert (error.code, error.location.line) == ("UNKNOWN_RELATION", 3)
+    error = refusal(world.plan, SOURCE + "CREATE INDEX ON orders (name);")
+    assert error.code == "UNKNOWN_RELATION"

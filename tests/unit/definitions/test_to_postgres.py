@@ -12,7 +12,8 @@ CATALOG = {
         """
         CREATE TABLE Visits (Page STRING, n BIGINT, tags ARRAY<STRING>, PRIMARY KEY (Page),
                              addr STRUCT<City:STRING,zip:INT,geo:STRUCT<x:DOUBLE>>);
-        CREATE TABLE shop.orders (id BIGINT PRIMARY KEY, customer STRING);
+        CREATE TABLE shop.orders (id BIGINT PRIMARY KEY, customer STRING,
+                                  items ARRAY<STRUCT<Sku:STRING,n:INT>>);
         CREATE STREAM clicks (user STRING, Page STRING);
         """
     )
@@ -57,6 +58,17 @@ V = '"visits"'
             ' CAST(JSONB_EXTRACT_PATH_TEXT("v"."addr", \'zip\') AS INT) + 1 AS "z",'
             ' JSONB_EXTRACT_PATH("v"."addr", \'geo\') AS "geo",'
             ' JSONB_EXTRACT_PATH_TEXT("v"."tags", \'0\') AS "t" FROM "Visits" AS "v"',
+        ),
+        (
+            "SELECT items[0].sku, size(items) AS s FROM shop.orders WHERE items[1].n > 2",
+            'SELECT JSONB_EXTRACT_PATH_TEXT("orders"."items", \'0\', \'Sku\') AS "Sku",'
+            ' JSONB_ARRAY_LENGTH("orders"."items") AS "s" FROM "shop.orders" AS "orders" WHERE'
+            " CAST(JSONB_EXTRACT_PATH_TEXT(\"orders\".\"items\", '1', 'n') AS INT) > 2",
+        ),
+        (
+            "SELECT n FROM visits WHERE array_contains(tags, :tag)",
+            f'SELECT {V}."n" FROM "Visits" AS {V} WHERE'
+            f' ({V}."tags" @> TO_JSONB(CAST(%(tag)s AS TEXT)))',
         ),
         (
             "SELECT page FROM visits WHERE n IN (SELECT id FROM shop.orders WHERE customer = PAGE)",

@@ -86,6 +86,15 @@ def test_a_row_takes_its_values_along_to_another_key() -> None:
     ]
 
 
+def test_a_snapshot_has_read_the_row_under_its_new_key_already() -> None:
+    """Changes from before it follow it; of the row under its old key nothing was told."""
+    moved = {MOVED: True}
+    read = row(3, "a", **OLD)
+    assert filled(read, gone(2), left(3, **moved), left(3)) == [(2, None), *[(3, "a", None)] * 2]
+    found = filled(read, gone(1), left(2, **moved), gone(2), left(3, **moved))
+    assert found == [(1, None), (2, None, None), (2, None), (3, "a", None)]
+
+
 def test_only_what_is_looked_for_is_kept() -> None:
     filler = Filler(Filling(("id",), ("note", "tags"), {(1,)}))
     filler.fill(pa.RecordBatch.from_pylist([row(1, "a"), row(2, "b")], schema=SCHEMA))

@@ -162,6 +162,53 @@ def test_refused_statements(client: TestClient, text: str, parameters: Any, code
     assert sql(client, text, parameters)["title"] == code
 
 
+def test_a_query_is_read_once_while_the_catalog_is_the_same(client: TestClient, stub: Stub) -> None:
+    text = "SELECT name FROM Users WHERE id = :id"
+    for id in (1, 2):
+        body = {"sql": text, "parameters": {"id": id}, "limit": 5}
+        assert client.post("/v1/sql", json=body).json()["rows"] == [[1]]
+    first, second = stub.pull.asked
+    assert first.sql is second.sql
+    assert (second.parameters, second.limit, second.tables) == ({"id": 2}, 5, ["users"])
+    assert stub.entries is not None
+    stub.entries = replace(stub.entries, entries={})
+    assert sql(client, text, {"id": 1})["title"] == "UNKNOWN_RELATION"
+
+
+def test_a_query_waits_for_a_receipt(client: TestClient, stub: Stub) -> None:
+    stub.pull.at = {"users": {0: 42}}
+    body = {"sql": "SELECT * FROM users", "wait_for": "users:0=41"}
+    assert client.post("/v1/sql", json=body).json()["rows"] == [[1]]
+    late = {**body, "wait_for": "users:0=42", "wait_seconds": 0.01}
+    answer = client.post("/v1/sql", json=late)
+    assert (answer.status_code, answer.json()["title"]) == (504, "NOT_TAKEN_IN")
+    path, header = "/v1/tables/users/rows?id=1", "Mainstem-Wait-For"
+    assert client.get(path, headers={header: "users:0=41"}).json()["rows"] == []
+    assert client.get(path, headers={header: "no"}).json()["title"] == "BAD_REQUEST"
+    assert client.get(path, headers={header: "clicks:0=1"}).json()["title"] == "BAD_REQUEST"
+    for wrong in ({"sql": "SHOW TABLES"}, {"sql": "SELECT * FROM clicks"}):
+        answer = client.post("/v1/sql", json={**body, **wrong}).json()
+        assert answer["title"] in ("BAD_REQUEST", "NOT_SUPPORTED")
+
+
+def test_an_answer_in_lines(client: TestClient) -> None:
+    headers = {"Accept": "application/x-ndjson"}
+    answer = client.post("/v1/sql", json={"sql": "SELECT id FROM users"}, headers=headers)
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    assert [json.loads(line) for line in answer.text.splitlines()][1:] == [
+        [1], {"end": True, "rows": 1, "truncated": False},
+    ]  # fmt: skip
+    for text in ("SHOW TABLES", "SELECT * FROM clicks"):
+        answer = client.post("/v1/sql", json={"sql": text}, headers=headers)
+        assert answer.json()["title"] == "BAD_REQUEST"
+
+
+def test_look_ups_are_read_only(client: TestClient) -> None:
+    answer = client.post("/v1/tables/users/rows?id=1")
+    assert (answer.status_code, answer.json()["title"]) == (405, "METHOD_NOT_ALLOWED")
+    assert client.get("/v1/tables/a/b/rows").json()["title"] == "NO_SUCH_PATH"
+
+
 def test_records_are_checked_before_any_is_written(client: TestClient, stub: Stub) -> None:
     bad = {"records": [{"value": {"id": 1}}, {"value": {"id": "x"}}]}
     answer = client.post("/v1/streams/users/records", json=bad)
@@ -170,7 +217,7 @@ def test_records_are_checked_before_any_is_written(client: TestClient, stub: Stu
     assert stub.writer.written == []
     good = {"records": [{"value": {"id": 1}}]}
     assert client.post("/v1/streams/USERS/records", json=good).json() == {
-        "written": 1, "offsets": {"0": 0},
+        "written": 1, "offsets": {"0": 0}, "receipt": "users:0=0",
     }  # fmt: skip
     assert stub.writer.written == [("users", b'{"id":1}', b'{"id":1}')]
     assert client.post("/v1/streams/home/records", json=good).json()["title"] == "WRONG_KIND"

@@ -13,7 +13,9 @@ from mainstem.definitions.parse import parse_one
 from mainstem.errors import MainstemError
 from mainstem.gateway.contracts import all_rules
 from mainstem.gateway.metrics import Metrics
+from mainstem.gateway.pulled import Pulled
 from mainstem.gateway.sql import Statements
+from mainstem.gateway.taken_in import TakenIn
 from mainstem.log.connection import Connection
 from mainstem.schemas.codec import Codec
 from mainstem.schemas.known import KnownSchemas
@@ -44,12 +46,33 @@ class Pull:
             raise RuntimeError("a secret inside")
         return f'{{"rows":[],"asked":{len(equal)}}}'.encode()
 
-    async def query(self, sql: str, tables: list[str], parameters: Any) -> Any:
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.at: dict[str, dict[int, int]] = {}
+
+    async def query(self, ask: Any) -> Any:
+        self.asked.append(ask)
+
         class Answer:
             def to_json(self) -> str:
-                return f'{{"kind":"rows","rows":[[{len(tables)}]]}}'
+                return f'{{"kind":"rows","rows":[[{len(ask.tables)}]]}}'
 
         return Answer()
+
+    async def stream(self, ask: Any) -> Any:
+        self.asked.append(ask)
+
+        async def lines() -> Any:
+            yield b'{"columns":[{"name":"id","type":"bigint"}],"freshness":{}}\n[1]\n'
+            yield b'{"end":true,"rows":1,"truncated":false}\n'
+
+        return lines()
+
+    async def explain(self, ask: Any) -> Any:
+        return "Seq Scan on users", ({"message": "an index helps", "sql": "CREATE INDEX ..."},)
+
+    async def positions(self, tables: Any) -> Any:
+        return {name: self.at.get(name, {}) for name in tables}
 
     async def row_estimates(self) -> dict[str, int]:
         return {"users": 3}
@@ -144,6 +167,7 @@ class Stub:
             lambda: [progress],
             rules=lambda: all_rules(self.catalog(), self.broken),
         )
+        self.taken_in = TakenIn(self.catalog, cast(Any, self.admin), self.pull.positions, 1.0)
         nothing = cast(Any, None)
         self.engine = cast(Any, Engine())
         self.statements = Statements(
@@ -154,10 +178,11 @@ class Stub:
             writer=cast(Any, self.writer),
             codec=self.codec,
             admin=cast(Any, self.admin),
-            pull=cast(Any, self.pull),
+            pulled=Pulled(self.catalog, cast(Any, self.pull), self.taken_in),
             statuses=lambda: {"home": {"state": "running", "lag_records": 7}},
             connectors=lambda: [{"name": "shop", "state": "running", "error": None}],
             broken=self.broken,
+            index_states=lambda: {("users", "users_name"): "ready"},
             max_rows=10,
             timeout_seconds=1.0,
         )

@@ -12,6 +12,7 @@ from mainstem.gateway.changes import unknown
 from mainstem.gateway.records import outgoing, read_body
 from mainstem.gateway.services import Services, services
 from mainstem.gateway.sql import check_writable
+from mainstem.receipts import write_receipt
 
 router = APIRouter(tags=["records"])
 
@@ -51,7 +52,7 @@ async def write(
     """Write records, all or none; each is checked against the columns before a byte is sent.
 
     Without a `key` it comes from the key columns. In a table, `value: null` deletes the row of the
-    key.
+    key. With its `receipt` as `wait_for`, a query answers when its tables have taken them in.
     """
     catalog = at.catalog()
     entry = catalog.get(name)
@@ -66,6 +67,7 @@ async def write(
         return {
             "written": len(records),
             "offsets": {str(p): offset for p, offset in sorted(offsets.items())},
+            "receipt": write_receipt({entry.name: offsets}),
         }
 
     return await asyncio.to_thread(work)
