@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from mainstem.client import Client
+from mainstem.errors import MainstemError
 
 EXAMPLES = Path(__file__).parent
 _BATCH = 500
@@ -34,6 +35,16 @@ class Event:
     """A row for a stream or a table."""
 
     stream: str
+    row: Row
+
+
+@dataclass(frozen=True)
+class Append:
+    """An event for an aggregate, upon the version that its sender has seen; or it is refused."""
+
+    stream: str
+    key: str
+    seen: int
     row: Row
 
 
@@ -78,9 +89,9 @@ class File:
     text: str
 
 
-Step = Event | Statement | Sql | Line | Posted | File
+Step = Event | Append | Statement | Sql | Line | Posted | File
 Outside = Callable[[Step], None]
-"""Lets a step happen that is neither an event nor a statement."""
+"""Lets a step happen that is neither for a stream nor a statement."""
 
 
 def clock(at: datetime) -> str:
@@ -118,9 +129,20 @@ def play(client: Client, steps: Sequence[Step], outside: Outside) -> None:
             batch = []
         if isinstance(step, Statement):
             client.sql(step.sql)
+        elif isinstance(step, Append):
+            append(client, step)
         elif not isinstance(step, Event):
             outside(step)
     send(client, batch)
+
+
+def append(client: Client, step: Append) -> None:
+    """Appends an event, unless somebody was quicker."""
+    try:
+        client.append(step.stream, step.key, [step.row], step.seen)
+    except MainstemError as error:
+        if error.code != "VERSION_CONFLICT":
+            raise
 
 
 def send(client: Client, batch: Sequence[Event]) -> None:

@@ -71,6 +71,11 @@ def _connector(name: str) -> str:
     return f"/v1/connectors/{quote(name, safe='')}"
 
 
+def _aggregate(name: str, key: Any) -> str:
+    text = key if isinstance(key, str) else _text(key)
+    return f"/v1/streams/{quote(name, safe='')}/aggregates/{quote(text, safe='')}"
+
+
 def _asked(
     sql: str,
     parameters: Parameters,
@@ -373,7 +378,13 @@ class Client:
 
     def topics(self) -> list[dict[str, Any]]:
         """All topics but the internal ones."""
-        return list(self._call("GET", "/v1/topics")["topics"])
+        topics: list[dict[str, Any]] = []
+        page = self._call("GET", "/v1/topics")
+        while True:
+            topics += page["topics"]
+            if page.get("next") is None:
+                return topics
+            page = self._call("GET", "/v1/topics", params={"after": page["next"]})
 
     def groups(self, topic: str) -> dict[str, Any]:
         """Consumer groups that have read a topic, and how many were not asked."""
@@ -416,6 +427,40 @@ class Client:
         """Write records to a stream; `body` is the request document, already JSON."""
         path = f"/v1/streams/{quote(name, safe='')}/records"
         return self._call("POST", path, content=body, headers={"Content-Type": "application/json"})
+
+    def append(
+        self,
+        name: str,
+        key: Any,
+        events: Iterable[Any],
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> dict[str, Any]:
+        """Append events to an aggregate of a stream, all or none; VERSION_CONFLICT when it has
+        another version than the expected one. See `mainstem.aggregates` for more.
+        """
+        listed = ",".join(map(_row, events))
+        body = (
+            f'{{"key":{_text(key)},"expected_version":{_text(expected_version)},'
+            f'"events":[{listed}]}}'
+        )
+        headers = {"Content-Type": "application/json"}
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
+        path = f"/v1/streams/{quote(name, safe='')}/append"
+        return self._call("POST", path, content=body.encode(), headers=headers)
+
+    def aggregate(self, name: str, key: Any, since_version: int | None = None) -> dict[str, Any]:
+        """A page of an aggregate's events, behind a version or else behind its snapshot."""
+        params = {} if since_version is None else {"since_version": str(since_version)}
+        return self._call("GET", _aggregate(name, key), params=params)
+
+    def keep_snapshot(self, name: str, key: Any, version: int, state: Any) -> dict[str, Any]:
+        """Keep what the events of an aggregate make up to a version."""
+        body = f'{{"version":{version},"state":{_text(state)}}}'.encode()
+        headers = {"Content-Type": "application/json"}
+        path = f"{_aggregate(name, key)}/snapshot"
+        return self._call("PUT", path, content=body, headers=headers)
 
     def quarantine(self, filters: Mapping[str, str]) -> dict[str, Any]:
         """A page of records in quarantine, newest first."""

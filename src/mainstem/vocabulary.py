@@ -24,6 +24,8 @@ TICKS_PREFIX = INTERNAL_PREFIX + "ticks."
 """Before the topic of a stateful function: the topic that wakes it when a timer is due."""
 BACKFILL_PREFIX = INTERNAL_PREFIX + "backfill."
 """Before the topic of a table and a generation: what a backfill of it has computed so far."""
+LEDGER_TOPIC = INTERNAL_PREFIX + "ledger"
+"""What must be decided once, whichever gateway is asked: see log/ledger."""
 REQUESTS_TOPIC = INTERNAL_PREFIX + "requests"
 REPLIES_TOPIC = INTERNAL_PREFIX + "replies"
 

@@ -26,6 +26,7 @@ import formats
 import httpx2
 import latency
 import lookups
+import produce
 import small_flows
 import stateful
 import subscriptions
@@ -47,7 +48,7 @@ QUERIES = {
     "tables": changing_tables.FIGURES,
     "connectors": connectors.FIGURES,
 }
-WITH_STACK = ("small", "latency", "lookups", "subscriptions", "registry", "memory")
+WITH_STACK = ("small", "latency", "lookups", "subscriptions", "produce", "registry", "memory")
 Chosen = Mapping[str, list[str]]
 """The parts to run, each with its queries."""
 PARTS = ("throughput", "formats", "stateful", "tables", "connectors", *WITH_STACK, "demo")
@@ -210,6 +211,8 @@ def _stack(folder: Path, chosen: Chosen, goals: Goals) -> None:
             print_rows(("process", "MB"), shown, title)
         if "lookups" in chosen:
             _lookups(client, connection, stack.endpoints.gateway_url, goals)
+        if "produce" in chosen:
+            _produce(client, stack.endpoints.gateway_url, goals)
         if "subscriptions" in chosen:
             _subscriptions(client, connection, stack.endpoints.gateway_url, goals)
         if "registry" in chosen:
@@ -265,6 +268,18 @@ def _lookups(client: Client, connection: Connection, url: str, goals: Goals) -> 
     )
     title = f"look-ups by key over HTTP, {lookups.UPDATES:,} updates/s beside (goal: 3,000, 25 ms)"
     print_rows(("", "a second", "p50 ms", "p99 ms", "longest ms"), shown, title)
+
+
+def _produce(client: Client, url: str, goals: Goals) -> None:
+    client.sql(produce.CREATE)
+    produce.batches(url)  # warm
+    rate = produce.batches(url)
+    goals.add("REST produce", f"{rate:,.0f} records a second", ">= 20,000", met=rate >= 20_000)
+    out.print(
+        f"records over HTTP, {produce.BATCH:,} a request: {rate:,.0f} a second"
+        f" (goal: 20,000 a second); with a key: {produce.batches(url, once=True):,.0f};"
+        f" as lines: {produce.lines(url):,.0f}"
+    )
 
 
 def _subscriptions(client: Client, connection: Connection, url: str, goals: Goals) -> None:

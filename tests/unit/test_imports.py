@@ -32,7 +32,10 @@ ALSO = {
     "gateway.__main__": {"local.endpoints"},
 }
 # modules at the top, each of which may import those before it
-TOP = ["vocabulary", "errors", "config", "crash", "decorators", "keyed", "receipts", "client"]
+TOP = [
+    "vocabulary", "errors", "config", "crash", "decorators", "keyed", "receipts", "client",
+    "aggregates",
+]  # fmt: skip
 
 HOMES = {
     "confluent_kafka": {"log"},

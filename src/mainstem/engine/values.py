@@ -21,6 +21,7 @@ from mainstem.definitions.model import Definition, Format
 from mainstem.engine.attempt import attempt
 from mainstem.engine.change_values import change_column, corrupt_change, parsed_change
 from mainstem.engine.formats import NEW_ID, Versions
+from mainstem.engine.parse import STRICT, from_json
 from mainstem.engine.protobuf_rows import READ, message_rows
 from mainstem.engine.spark_errors import complaint
 from mainstem.schemas import wire
@@ -33,10 +34,6 @@ from mainstem.vocabulary import Column
 
 ROW = "_row"
 CORRUPT = "_corrupt"
-
-_STRICT = {"mode": "FAILFAST"}
-"""A parser that fails is caught (`attempt`): one that is asked for the text of a bad record copies
-each good one, field by field, to a row that has room for it."""
 
 _arrow_udf: Any = arrow_udf
 """PySpark's own type hints do not know all of its forms."""
@@ -137,7 +134,7 @@ def _corrupt_text(*tests: str) -> SparkColumn:
 
 
 def _from_json(text: SparkColumn, columns: Sequence[Column]) -> SparkColumn:
-    return attempt(F.from_json(text, schema_of(columns), _STRICT))
+    return attempt(from_json(text, schema_of(columns)))
 
 
 def _checked(versions: Versions) -> Callable[[SparkColumn], SparkColumn]:
@@ -166,7 +163,7 @@ def _text_of(value: bytes | None, known: Mapping[int, JsonReading]) -> str | Non
 def _from_csv(definition: Definition) -> SparkColumn:
     schema = ", ".join(f"{_quoted(c.name)} {c.type}" for c in definition.value_columns)
     options = {
-        **_STRICT,
+        **STRICT,
         "quote": QUOTE,
         "escape": QUOTE,
         "sep": definition.delimiter or COMMA,
@@ -188,7 +185,7 @@ def _from_avro(definition: Definition, versions: Versions) -> SparkColumn:
     for id in sorted(versions.readable, reverse=True):  # the newest is what most records have
         reading = versions.readable[id]
         assert isinstance(reading, Reading)
-        options = {**_STRICT, "avroSchema": reading.wanted}
+        options = {**STRICT, "avroSchema": reading.wanted}
         made = attempt(from_avro(F.expr(_PAYLOAD), reading.written, options)).cast(kind)
         written = F.col("value").startswith(_bytes(wire.header(id)))
         row = F.when(written, made) if row is None else row.when(written, made)
@@ -201,7 +198,7 @@ def _nothing(kind: StructType) -> SparkColumn:
     From a plain one it would conclude that no record can have a time, that all are bad, and that
     it need not look at any of them: one whose schema is new would be passed over.
     """
-    return F.from_json(F.when(F.octet_length("value") < 0, F.lit("")), kind)
+    return from_json(F.when(F.octet_length("value") < 0, F.lit("")), kind)
 
 
 def _from_protobuf(columns: tuple[Column, ...], versions: Versions) -> SparkColumn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import resource
 import signal
+import socket
 import sys
 from pathlib import Path
 from types import FrameType
@@ -39,6 +40,7 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal to end came."""
         self._services.push.stop()
+        self._services.members.stop()
         super().handle_exit(sig, frame)
 
 
@@ -82,6 +84,8 @@ def main() -> int:
             postgres_reader_url=endpoints.postgres_reader_url.get_secret_value(),
             project=project.folder,
             connect=_connect(endpoints),
+            name=f"{socket.gethostname()}:{endpoints.gateway_port}",
+            state=project.state_folder / "gateway",
         )
     except MainstemError as error:
         _LOG.error("%s", error.render())

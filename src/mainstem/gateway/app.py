@@ -10,15 +10,18 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from mainstem import __version__
-from mainstem.gateway import problems
+from mainstem.gateway import kafka_app, problems
 from mainstem.gateway.front import Front
 from mainstem.gateway.read_only import ReadOnly
 from mainstem.gateway.registry_app import RegistryApp
 from mainstem.gateway.routes import (
+    aggregates,
     asyncapi,
     backfills,
+    cloud_events,
     connector_kinds,
     connectors,
+    groups,
     health,
     hooks,
     live,
@@ -70,18 +73,21 @@ def create_app(services: Services, hosts: Iterable[str] = ()) -> Front:
     problems.install(app)
     for part in (
         sql, subscribe, live, objects, asyncapi, backfills, connectors, connector_kinds, sinks,
-        hooks, plan, project, schema_diff, streams, topics, trials, quarantine, transforms, status,
+        hooks, plan, project, schema_diff, streams, aggregates, cloud_events, topics, groups,
+        trials, quarantine, transforms, status,
         health, page,
     ):  # fmt: skip
         app.include_router(part.router)
+    kafka = kafka_app.kafka_app(services)
+    app.mount(kafka_app.PREFIX, kafka)
     registry = RegistryApp(services, app)
-    app.openapi = lambda: _openapi(app, registry)  # type: ignore[method-assign]
+    app.openapi = lambda: _openapi(app, registry, kafka)  # type: ignore[method-assign]
     shown = tables.TableRows(services, registry)
     read_only = services.settings.gateway.read_only
     return Front(ReadOnly(shown) if read_only else shown, services.metrics, hosts)
 
 
-def _openapi(app: FastAPI, registry: RegistryApp) -> dict[str, Any]:
+def _openapi(app: FastAPI, registry: RegistryApp, kafka: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         document = get_openapi(
             title=app.title,
@@ -90,8 +96,8 @@ def _openapi(app: FastAPI, registry: RegistryApp) -> dict[str, Any]:
             routes=app.routes,
         )
         document["paths"].update(tables.OPENAPI)
-        inner = registry.openapi()
-        document["paths"].update(inner["paths"])
-        document["components"]["schemas"].update(inner["components"]["schemas"])
+        for inner in (registry.openapi(), kafka_app.openapi(kafka)):
+            document["paths"].update(inner["paths"])
+            document["components"]["schemas"].update(inner.get("components", {}).get("schemas", {}))
         app.openapi_schema = document
     return app.openapi_schema

@@ -28,6 +28,9 @@ _LOG = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
+NDJSON = "application/x-ndjson"
+ANY_LENGTH = "mainstem.any_length"
+"""Where a route says in the ASGI scope that it takes a body of any length, part by part."""
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LOOPBACK = frozenset(("localhost",))
 _MOST_HOSTS = 1000
@@ -77,7 +80,7 @@ class Front:
         try:
             self._check_origin(scope["method"], headers)
             self._check_length(headers)
-            await self._app(scope, self._limited(receive), sending)
+            await self._app(scope, self._limited(scope, receive), sending)
         except MainstemError as error:
             if not status:
                 await problem_response(error, request_id)(scope, receive, sending)
@@ -114,17 +117,18 @@ class Front:
 
     def _check_length(self, headers: dict[bytes, str]) -> None:
         length = headers.get(b"content-length", "0")
-        if length.isdigit() and int(length) > self._max_body:
+        lines = headers.get(b"content-type", "").startswith(NDJSON)  # maybe of any length
+        if length.isdigit() and int(length) > self._max_body and not lines:
             raise MainstemError("BODY_TOO_LARGE", limit=self._max_body)
 
-    def _limited(self, receive: Receive) -> Receive:
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
         taken = 0
 
         async def receiving() -> Message:
             nonlocal taken
             message = await receive()
             taken += len(message.get("body", b""))
-            if taken > self._max_body:
+            if taken > self._max_body and not scope.get(ANY_LENGTH):
                 raise MainstemError("BODY_TOO_LARGE", limit=self._max_body)
             return message
 

@@ -15,7 +15,7 @@ from mainstem.errors import MainstemError
 PROBLEM = "application/problem+json"
 REQUEST_ID = "mainstem.request_id"
 """Where the request's id stands in the ASGI scope."""
-_MEMBERS = ("index", "path")
+_MEMBERS = ("index", "path", "expected_version", "actual_version", "first_version")
 """Parameters of an error that clients want as members of their own."""
 
 

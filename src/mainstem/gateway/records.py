@@ -8,39 +8,21 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from mainstem.definitions.model import Definition, Format, Kind
-from mainstem.definitions.types import struct_fields
 from mainstem.errors import MainstemError, did_you_mean
+from mainstem.gateway.typed_values import Misfit, as_number, encoded, quoted
 from mainstem.log.producer import Outgoing
-from mainstem.schemas.codec import Codec
+from mainstem.schemas.codec import Codec, NotDecoded
 from mainstem.schemas.edge import NotEncoded, Write, key_json
 
-_RANGES = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-_DIGITS = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-_DAY, _CLOCK = r"\d{4}-\d{2}-\d{2}", r"[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?"
-_TIMES = {
-    "date": re.compile(_DAY, re.ASCII),
-    "timestamp": re.compile(rf"{_DAY}({_CLOCK}(Z|[+-]\d{{2}}(:?\d{{2}})?)?)?)?", re.ASCII),
-    "timestamp_ntz": re.compile(rf"{_DAY}({_CLOCK})?)?", re.ASCII),
-}
-"""The spellings of ISO-8601 that every flow reads, too."""
-_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
-
-
-class _Misfit(Exception):
-    """A value that does not fit, and where it stands."""
-
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(problem)
-        self.path = path
-        self.problem = problem
+_FIELDS = frozenset(("value", "value_base64", "key", "key_base64", "timestamp", "headers"))
+_MADE = ("value_base64", "key_base64")
+_HEADER_FIELDS = frozenset(("name", "value", "value_base64"))
+Headers = tuple[tuple[str, bytes | None], ...]
 
 
 def read_body(body: bytes) -> list[Any]:
@@ -66,7 +48,7 @@ def outgoing(definition: Definition, records: Iterable[Any], codec: Codec) -> li
     for index, record in enumerate(records):
         try:
             made.append(_outgoing(definition, record, codec, write))
-        except _Misfit as misfit:
+        except Misfit as misfit:
             place = f"{misfit.path}: " if misfit.path else ""
             raise MainstemError(
                 "INVALID_RECORD",
@@ -76,6 +58,25 @@ def outgoing(definition: Definition, records: Iterable[Any], codec: Codec) -> li
                 problem=place + misfit.problem,
             ) from None
     return made
+
+
+def record_key(definition: Definition, key: Any, codec: Codec) -> bytes:
+    """A key that was sent, as the records of it have it; BAD_REQUEST when it cannot be one."""
+    try:
+        if key is None:
+            raise Misfit("key", "a key was expected")
+        if definition.keys is not None:
+            return _encoded_key(definition, definition.keys, key, codec)
+        if len(definition.key) > 1:
+            return _json_key(definition, _key_fields(definition, key))
+        if len(definition.key) == 1:
+            _key_fields(definition, key)
+        return _given_key(key)
+    except Misfit as misfit:
+        problem = f"{misfit.path}: {misfit.problem}"
+    except UnicodeEncodeError:
+        problem = "key: it has half a character (a lone surrogate)"
+    raise MainstemError("BAD_REQUEST", problem=problem)
 
 
 def read_rows(definition: Definition, rows: Iterable[str], given: Collection[str]) -> list[Any]:
@@ -94,53 +95,149 @@ def read_rows(definition: Definition, rows: Iterable[str], given: Collection[str
 
 def _outgoing(definition: Definition, record: Any, codec: Codec, write: Write) -> Outgoing:
     if not isinstance(record, dict):
-        raise _Misfit("", "an object with the field value was expected")
-    unknown = record.keys() - {"value", "key", "timestamp"}
-    if unknown:
-        raise _Misfit("", f'unknown field "{min(unknown)}" beside value, key and timestamp')
+        raise Misfit("", "an object with the field value was expected")
+    if not record.keys() <= _FIELDS:
+        name = min(record.keys() - _FIELDS)
+        raise Misfit("", f"unknown field {json.dumps(name)}.{did_you_mean(name, _FIELDS)}")
     timestamp = record.get("timestamp")
     if timestamp is not None and (type(timestamp) is not int or not 0 <= timestamp < 2**53):
-        raise _Misfit("timestamp", "milliseconds since 1970 were expected")
-    value = record.get("value")
-    if value is None:
-        key = _deletion_key(definition, record.get("key"), codec)
-        return Outgoing(key, None, timestamp=timestamp)
-    if not isinstance(value, dict):
-        raise _Misfit("value", "a JSON object of the columns was expected")
-    fields = _fields(definition, value)
-    _check_time(definition, value)
-    if definition.format is Format.RAW and not any(v is not None for v in value.values()):
-        raise _Misfit("value", "its only column needs a value")
-    data = _key_data(definition, record.get("key"), value, fields, codec)
+        raise Misfit("timestamp", "milliseconds since 1970 were expected")
     try:
-        return Outgoing(data, write(fields), timestamp=timestamp)
+        key, value = _key_and_value(definition, record, codec, write)
+        given = record.get("headers")
+        headers = () if given is None else _headers(given)
+        return Outgoing(key, value, timestamp=timestamp, headers=headers)
+    except UnicodeEncodeError:
+        raise Misfit("", "a text of it has half a character (a lone surrogate)") from None
+
+
+def _key_and_value(
+    definition: Definition, record: Mapping[str, Any], codec: Codec, write: Write
+) -> tuple[bytes | None, bytes | None]:
+    key, made = None, None
+    if not record.keys().isdisjoint(_MADE):
+        key, made = (_either(record, name) for name in ("key", "value"))
+    value = record.get("value")
+    if made is not None:
+        return _key_of_made(definition, record, key, made, codec), made
+    if value is None:
+        return _deletion_key(definition, record.get("key"), key, codec), None
+    if not isinstance(value, dict):
+        raise Misfit("value", "a JSON object of the columns was expected")
+    fields = _fields(definition, value)
+    _check_value(definition, value)
+    if key is None:
+        key = _key_data(definition, record.get("key"), value, fields, codec)
+    try:
+        return key, write(fields)
     except NotEncoded as refused:
         raise _refused("value", refused) from None
 
 
-def _refused(part: str, refused: NotEncoded) -> _Misfit:
+def _either(record: Mapping[str, Any], name: str) -> bytes | None:
+    """The bytes of a key or value that comes as the log is to hold it, if it does."""
+    made = _bytes(record, f"{name}_base64")
+    if made is not None and record.get(name) is not None:
+        raise Misfit(name, f"give either {name} or {name}_base64")
+    return made
+
+
+def _key_of_made(
+    definition: Definition,
+    record: Mapping[str, Any],
+    key: bytes | None,
+    made: bytes,
+    codec: Codec,
+) -> bytes | None:
+    """The key of a value that comes as the log is to hold it, which must be one that fits."""
+    value = _decoded(definition, made, codec)
+    if not isinstance(value, dict):
+        raise Misfit("value", "a JSON object of the columns was expected")
+    if definition.format is Format.JSON:
+        _fields(definition, value)
+    _check_value(definition, value)
+    if key is not None:
+        return key
+    fields = _fields(definition, _of_key(definition, value))
+    return _key_data(definition, record.get("key"), value, fields, codec)
+
+
+def _of_key(definition: Definition, value: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value[name] for name in definition.key if name in value}
+
+
+def _decoded(definition: Definition, made: bytes, codec: Codec) -> Any:
+    """What the bytes of a value say that comes as the log is to hold it."""
+    try:
+        return json.loads(codec.text(definition, made), parse_float=Decimal)
+    except (NotDecoded, ValueError, RecursionError) as error:
+        raise Misfit("value_base64", f"not a value of {definition.name}: {error}") from None
+
+
+def _bytes(record: Mapping[str, Any], name: str) -> bytes | None:
+    text = record.get(name)
+    if text is None:
+        return None
+    try:
+        if isinstance(text, str):
+            return base64.b64decode(text, validate=True)
+    except (ValueError, binascii.Error):
+        pass
+    raise Misfit(name, "base64 was expected")
+
+
+def _headers(given: Any) -> Headers:
+    """`[{"name": ..., "value": ...}]`, as records are shown."""
+    if not isinstance(given, list):
+        raise Misfit("headers", 'a list such as [{"name": "trace", "value": "7"}] was expected')
+    made = []
+    for index, header in enumerate(given):
+        place = f"headers[{index}]"
+        if not isinstance(header, dict) or not isinstance(header.get("name"), str):
+            raise Misfit(place, "an object with name and value was expected")
+        text = header.get("value")
+        if header.keys() - _HEADER_FIELDS or not (text is None or isinstance(text, str)):
+            raise Misfit(place, "name and value are texts, and there is no more than those")
+        data = _bytes(header, "value_base64")
+        made.append((header["name"], text.encode() if isinstance(text, str) else data))
+    return tuple(made)
+
+
+def _refused(part: str, refused: NotEncoded) -> Misfit:
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in refused.path)
-    return _Misfit(part + path, refused.problem)
+    return Misfit(part + path, refused.problem)
 
 
 def _fields(definition: Definition, value: dict[str, Any]) -> dict[str, str]:
     """JSON text of each field, in the order of the columns."""
-    known = {column.name: column for column in definition.columns}
-    for name in value.keys() - known.keys():
-        raise _Misfit(f"value.{name}", f"there is no such column.{did_you_mean(name, known)}")
-    return {
-        name: _encoded(value[name], column.type, f"value.{name}")
-        for name, column in known.items()
-        if name in value
-    }
+    fields = {}
+    for column in definition.columns:
+        name = column.name
+        if name in value:
+            item = value[name]
+            if type(item) is str and column.type == "string":
+                fields[name] = quoted(item)
+            else:
+                fields[name] = encoded(item, column.type, f"value.{name}")
+    if len(fields) < len(value):
+        name = next(name for name in value if name not in fields)
+        known = [column.name for column in definition.columns]
+        raise Misfit(f"value.{name}", f"there is no such column.{did_you_mean(name, known)}")
+    return fields
 
 
-def _check_time(definition: Definition, value: dict[str, Any]) -> None:
+def _check_value(definition: Definition, value: Mapping[str, Any]) -> None:
+    _check_time(definition, value)
+    if definition.format is Format.RAW and not any(v is not None for v in value.values()):
+        raise Misfit("value", "its only column needs a value")
+
+
+def _check_time(definition: Definition, value: Mapping[str, Any]) -> None:
     """Every flow would put a record without its event time aside."""
     if definition.kind is Kind.STREAM and definition.event_time and definition.time is None:
         column = definition.column(definition.event_time)
         if column is not None and value.get(column.name) is None:
-            raise _Misfit(f"value.{column.name}", "it is the event time, and needs a value")
+            raise Misfit(f"value.{column.name}", "it is the event time, and needs a value")
 
 
 def _key_data(
@@ -170,7 +267,7 @@ def _encoded_key(definition: Definition, keys: Definition, key: Any, codec: Code
 
 def _in_format(keys: Definition, fields: Mapping[str, str], codec: Codec) -> bytes:
     if keys.format is Format.RAW and "null" in fields.values():
-        raise _Misfit("key", "a key in the format raw needs a value")
+        raise Misfit("key", "a key in the format raw needs a value")
     try:
         return codec.writer(keys)(fields)
     except NotEncoded as refused:
@@ -180,7 +277,7 @@ def _in_format(keys: Definition, fields: Mapping[str, str], codec: Codec) -> byt
 def _check_primary_key(definition: Definition, value: Mapping[str, Any]) -> None:
     for name in definition.key:
         if value.get(name) is None:
-            raise _Misfit(f"value.{name}", "a column of the primary key needs a value")
+            raise Misfit(f"value.{name}", "a column of the primary key needs a value")
 
 
 def _key_of(
@@ -197,9 +294,11 @@ def _key_of(
     return _json_key(definition, {name: fields.get(name, "null") for name in key})
 
 
-def _deletion_key(definition: Definition, key: Any, codec: Codec) -> bytes:
+def _deletion_key(definition: Definition, key: Any, made: bytes | None, codec: Codec) -> bytes:
     if definition.kind is Kind.STREAM:
-        raise _Misfit("value", "a record of a stream needs a value")
+        raise Misfit("value", "a record of a stream needs a value")
+    if made is not None:
+        return made
     if definition.keys is not None:
         return _encoded_key(definition, definition.keys, key, codec)
     return _json_key(definition, _key_fields(definition, key))
@@ -209,12 +308,12 @@ def _key_fields(definition: Definition, key: Any) -> dict[str, str]:
     """JSON text of each column of a key that was sent."""
     if isinstance(key, dict) and set(key) == set(definition.key):
         types = {column.name: column.type for column in definition.columns}
-        return {name: _encoded(key[name], types[name], f"key.{name}") for name in definition.key}
+        return {name: encoded(key[name], types[name], f"key.{name}") for name in definition.key}
     if key is not None and not isinstance(key, (dict, list)) and len(definition.key) == 1:
         return _key_fields(definition, {definition.key[0]: key})
     names = ", ".join(definition.key)
     what = "to delete a row, the key" if definition.kind is Kind.TABLE else "the key"
-    raise _Misfit("key", f"{what} must be an object with {names}")
+    raise Misfit("key", f"{what} must be an object with {names}")
 
 
 def _json_key(definition: Definition, fields: Mapping[str, str]) -> bytes:
@@ -227,129 +326,4 @@ def _given_key(key: Any) -> bytes:
         return key.encode()
     if isinstance(key, Decimal):
         return f"{key:f}".encode()
-    return json.dumps(key, default=_number, separators=(",", ":")).encode()
-
-
-def _number(value: Any) -> Any:
-    return float(value)  # only decimals come here: json reads nothing else that it cannot write
-
-
-def _encoded(value: Any, type_name: str, path: str) -> str:
-    """The value as JSON text, when it fits the Spark type."""
-    if value is None:
-        return "null"
-    if type_name.startswith("array<"):
-        return _array(value, type_name[6:-1], path)
-    if type_name.startswith("struct<"):
-        return _struct(value, type_name, path)
-    if type_name.startswith("map<"):
-        return _map(value, type_name, path)
-    if type_name == "variant":
-        return json.dumps(value, default=_number)
-    return _scalar(value, type_name, path)
-
-
-def _array(value: Any, element: str, path: str) -> str:
-    if not isinstance(value, list):
-        raise _Misfit(path, "a list was expected")
-    return "[" + ",".join(_encoded(v, element, f"{path}[{i}]") for i, v in enumerate(value)) + "]"
-
-
-def _struct(value: Any, type_name: str, path: str) -> str:
-    if not isinstance(value, dict):
-        raise _Misfit(path, "an object was expected")
-    types = dict(struct_fields(type_name).values())
-    for name in value.keys() - types.keys():
-        raise _Misfit(f"{path}.{name}", f"there is no such field.{did_you_mean(name, types)}")
-    pieces = (
-        f"{json.dumps(name)}:{_encoded(item, types[name], f'{path}.{name}')}"
-        for name, item in value.items()
-    )
-    return "{" + ",".join(pieces) + "}"
-
-
-def _map(value: Any, type_name: str, path: str) -> str:
-    if not isinstance(value, dict):
-        raise _Misfit(path, "an object was expected")
-    element = _map_values(type_name)
-    pieces = (
-        f"{json.dumps(name)}:{_encoded(item, element, f'{path}.{name}')}"
-        for name, item in value.items()
-    )
-    return "{" + ",".join(pieces) + "}"
-
-
-def _map_values(type_name: str) -> str:
-    """The type of a map's values: behind the first comma that is outside of brackets."""
-    depth = 0
-    for at, character in enumerate(type_name[4:-1], 4):
-        depth += (character in "<(") - (character in ">)")
-        if character == "," and depth == 0:
-            return type_name[at + 1 : -1].strip()
-    return "string"
-
-
-def _scalar(value: Any, type_name: str, path: str) -> str:
-    if type_name in _RANGES:
-        return _integer(value, type_name, path)
-    if type_name in ("float", "double"):
-        if value in _NOT_FINITE or (type(value) in (int, Decimal)):
-            return json.dumps(value) if isinstance(value, str) else str(value)
-        raise _Misfit(path, f"a number was expected, not {_shown(value)}")
-    if match := _DECIMAL.fullmatch(type_name):
-        return _decimal(value, int(match[1]), int(match[2]), path)
-    if type_name == "boolean":
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        raise _Misfit(path, f"true or false was expected, not {_shown(value)}")
-    if not isinstance(value, str):
-        raise _Misfit(path, f"a text ({type_name}) was expected, not {_shown(value)}")
-    _check_text(value, type_name, path)
-    return json.dumps(value)
-
-
-def _integer(value: Any, type_name: str, path: str) -> str:
-    bits = _RANGES[type_name]
-    if type(value) is not int:
-        raise _Misfit(path, f"a whole number ({type_name}) was expected, not {_shown(value)}")
-    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-        raise _Misfit(path, f"{value} does not fit a {type_name}")
-    return str(value)
-
-
-def _decimal(value: Any, precision: int, scale: int, path: str) -> str:
-    # a text of digits is how others keep them all
-    is_digits = isinstance(value, str) and _DIGITS.fullmatch(value) is not None
-    if type(value) not in (int, Decimal) and not is_digits:
-        raise _Misfit(path, f"a number was expected, not {_shown(value)}")
-    number = Decimal(value)
-    exponent = number.normalize().as_tuple().exponent
-    too_fine = isinstance(exponent, int) and -exponent > scale
-    if too_fine or number.copy_abs() >= Decimal(10) ** (precision - scale):
-        raise _Misfit(path, f"{value} does not fit decimal({precision},{scale})")
-    return f"{number:f}"
-
-
-def _check_text(value: str, type_name: str, path: str) -> None:
-    try:
-        spelling = _TIMES.get(type_name)
-        if spelling is not None:
-            if spelling.fullmatch(value) is None:
-                raise ValueError(value)
-            datetime.fromisoformat(value)
-        elif type_name == "binary":
-            base64.b64decode(value, validate=True)
-    except (ValueError, binascii.Error):
-        wanted = {
-            "date": "a date such as 2026-11-15",
-            "timestamp_ntz": "a time without a zone, such as 2026-11-15T09:00:00,",
-            "binary": "base64",
-        }.get(type_name, "a time such as 2026-11-15T09:00:00Z")
-        raise _Misfit(path, f"{wanted} was expected, not {_shown(value)}") from None
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, (dict, list)):
-        return "an object" if isinstance(value, dict) else "a list"
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return json.dumps(key, default=as_number, separators=(",", ":")).encode()

@@ -28,16 +28,19 @@ from mainstem.connect.plugins import AllowedPlugins
 from mainstem.connect.secrets import Secrets
 from mainstem.definitions.model import Kind
 from mainstem.errors import MainstemError
+from mainstem.gateway.aggregates import Aggregates
 from mainstem.gateway.backfills import Backfills
 from mainstem.gateway.changes import Changes
 from mainstem.gateway.connectors import Connectors, ConnectPlace, LogTopics, keeper_of
 from mainstem.gateway.contracts import hidden
 from mainstem.gateway.engine import Engine
 from mainstem.gateway.listeners import Listeners
+from mainstem.gateway.members import Members
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.pulled import Pulled
 from mainstem.gateway.quarantine import Quarantine
 from mainstem.gateway.quarantine_follower import QuarantineFollower
+from mainstem.gateway.receipts import Once
 from mainstem.gateway.replay import Replay
 from mainstem.gateway.schema_follower import SchemaFollower
 from mainstem.gateway.source_follower import SourceFollower
@@ -49,6 +52,8 @@ from mainstem.log.admin import Admin
 from mainstem.log.catalog_store import CatalogStore, LogExecutor, LogFactsReader
 from mainstem.log.compacted import StateLog
 from mainstem.log.connection import Connection
+from mainstem.log.groups import Groups
+from mainstem.log.ledger import Ledger
 from mainstem.log.requests import Caller
 from mainstem.log.status_log import status_log
 from mainstem.schemas.codec import Codec
@@ -61,6 +66,7 @@ from mainstem.views.materialise import Materialiser
 from mainstem.views.pull import Pull
 from mainstem.views.push import LogAndViews, Push
 from mainstem.views.readers import Readers
+from mainstem.vocabulary import SystemClock
 
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 1.0
@@ -80,6 +86,10 @@ class GatewaySetup:
     """Folder of the project, which secrets in files are relative to."""
     connect: ConnectPlace | None = None
     """None: there is no Kafka Connect."""
+    name: str = ""
+    """Of this gateway among others of the same log."""
+    state: Path = Path(".mainstem")
+    """Folder for copies of what the log holds."""
 
 
 class _Part(Protocol):
@@ -97,7 +107,13 @@ class Services:
         self.project = setup.project
         self.connection = setup.connection
         self.admin = Admin(setup.connection)
-        self.writer = Writer(setup.connection)
+        self.writer = Writer(setup.connection, setup.name)
+        self.ledger = Ledger(
+            setup.connection, self.admin, setup.state, settings.kafka.replication_factor
+        )
+        self.groups = Groups(self.admin)
+        self.members = Members(setup.connection, self.admin)
+        self.once = Once(self.writer, self.ledger, SystemClock())
         self._caller = Caller(setup.connection)
         self.engine = Engine(self._caller)
         self._store = CatalogStore(setup.connection)
@@ -126,8 +142,12 @@ class Services:
             source = self._elsewhere = ExternalRegistry.from_settings(schemas)
         else:
             source = self.registry = Registry(topic_log(setup.connection, schemas.topic, replicas))
+        self.schema_source = source
         self.schemas = KnownSchemas(source)
         self.codec = Codec(self.schemas)
+        self.aggregates = Aggregates(
+            setup.connection, self.admin, self.ledger, self.codec, SystemClock()
+        )
         self.materialiser = Materialiser(
             setup.connection,
             self.admin,
@@ -230,6 +250,7 @@ class Services:
     async def close(self) -> None:
         """End: subscriptions first, then the views, then what they stand on."""
         self.push.stop()
+        self.members.stop()
         self.push.close()
         self._stop.set()
         await asyncio.to_thread(self._close_blocking)
@@ -238,12 +259,14 @@ class Services:
     def _close_blocking(self) -> None:
         if self._starter.is_alive():
             self._starter.join()
+        self.members.close()
         self._schema_follower.close()
         self._source_follower.close()
         self.connectors.close()
         self.materialiser.stop()
         for part in (self._quarantined, self._caller, self._statuses, self._store, self.writer):
             part.close()
+        self.ledger.close()
         for registry in (self.registry, self._elsewhere):
             if registry is not None:
                 registry.close()

@@ -94,6 +94,10 @@ class Admin:
         """Return when a broker answers; LOG_UNREACHABLE when none does in time."""
         self._metadata(timeout=timeout)
 
+    def cluster_id(self) -> str:
+        """Kafka's own name of the cluster."""
+        return str(self._metadata().cluster_id)
+
     # -- topics
 
     def topics(self, internal: bool = False) -> list[TopicInfo]:
@@ -157,7 +161,7 @@ class Admin:
                 made.add(name)
             except KafkaException as error:
                 if kafka_error(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise self._translated(error, f'the topic "{name}"', name) from None
+                    raise self.translated(error, f'the topic "{name}"', name) from None
         self._until(lambda: all(self._has_leaders(n, wanted[n].partitions) for n in made))
         return made
 
@@ -207,7 +211,7 @@ class Admin:
                 gone.add(name)
             except KafkaException as error:
                 if kafka_error(error).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise self._translated(error, f'to delete topic "{name}"', name) from None
+                    raise self.translated(error, f'to delete topic "{name}"', name) from None
         if gone:
             self._until(lambda: gone.isdisjoint(self._metadata().topics))
 
@@ -283,6 +287,13 @@ class Admin:
             for topic, offsets in found.items()
         }
 
+    def metadata_of(self, topic: str) -> Any:
+        """What confluent_kafka says of a topic; UNKNOWN_TOPIC when there is none."""
+        found = self._metadata().topics.get(topic)
+        if found is None:
+            raise self._unknown_topic(topic)
+        return found
+
     # -- groups
 
     def groups(self) -> list[str]:
@@ -290,25 +301,42 @@ class Admin:
         future = self._client.list_consumer_groups(request_timeout=self._timeout)
         result = self._result(future, "the list of groups")
         if not result.valid and result.errors:
-            raise self._translated(result.errors[0], "the list of groups")
+            raise self.translated(result.errors[0], "the list of groups")
         return sorted(group.group_id for group in result.valid)
 
     def groups_of(self, topic: str, asked: Iterable[str]) -> list[str]:
         """Those of the groups that have committed an offset of the topic."""
         return [group for group in asked if self.group_offsets(group, topic)]
 
+    def described_group(self, group: str) -> Any:
+        """What confluent_kafka says of a group; raises its errors."""
+        futures = self._client.describe_consumer_groups([group], request_timeout=self._timeout)
+        return self._wait(futures[group])
+
     def group_offsets(self, group: str, topic: str) -> dict[int, int]:
         """What the group has committed of a topic, by partition; empty for an unknown group."""
-        act = f'the offsets of group "{group}"'
         asked = [TopicPartition(topic, partition) for partition in self._partitions(topic)]
+        return self._committed(group, asked).get(topic, {})
+
+    def group_positions(self, group: str) -> dict[str, dict[int, int]]:
+        """What the group has committed of all topics that are there."""
+        topics = self._metadata().topics
+        asked = [TopicPartition(t, p) for t, found in topics.items() for p in found.partitions]
+        return self._committed(group, asked)
+
+    def _committed(self, group: str, asked: list[TopicPartition]) -> dict[str, dict[int, int]]:
+        act = f'the offsets of group "{group}"'
         try:
             found = self._group_client(group).committed(asked, self._timeout)
         except KafkaException as error:
-            raise self._translated(error, act, topic) from None
+            raise self.translated(error, act) from None
+        committed: dict[str, dict[int, int]] = {}
         for position in found:
             if position.error is not None:
-                raise self._translated(position.error, act, topic)
-        return {position.partition: position.offset for position in found if position.offset >= 0}
+                raise self.translated(position.error, act, position.topic)
+            if position.offset >= 0:
+                committed.setdefault(position.topic, {})[position.partition] = position.offset
+        return committed
 
     def commit_offsets(self, group: str, offsets: Mapping[str, Offsets]) -> None:
         """Commit for a group without members: the group makes its position known to all tools."""
@@ -326,10 +354,10 @@ class Admin:
         try:
             result = self._group_client(group).commit(offsets=positions, asynchronous=False)
         except KafkaException as error:
-            raise self._translated(error, act) from None
+            raise self.translated(error, act) from None
         for position in result or ():
             if position.error is not None:
-                raise self._translated(position.error, act, position.topic)
+                raise self.translated(position.error, act, position.topic)
 
     def delete_group(self, group: str) -> None:
         """Forget the group's offsets; nothing happens when there is no such group."""
@@ -338,7 +366,7 @@ class Admin:
             self._wait(futures[group])
         except KafkaException as error:
             if kafka_error(error).code() != KafkaError.GROUP_ID_NOT_FOUND:
-                raise self._translated(error, f'to delete group "{group}"') from None
+                raise self.translated(error, f'to delete group "{group}"') from None
 
     # -- inside
 
@@ -358,10 +386,7 @@ class Admin:
             return self._groups[group]
 
     def _partitions(self, topic: str) -> list[int]:
-        found = self._metadata().topics.get(topic)
-        if found is None:
-            raise self._unknown_topic(topic)
-        return sorted(found.partitions)
+        return sorted(self.metadata_of(topic).partitions)
 
     def _metadata(self, timeout: float | None = None) -> Any:
         client = self._client
@@ -369,7 +394,7 @@ class Admin:
             metadata = client.list_topics(timeout=timeout or self._timeout)
         except KafkaException as error:
             self._begin_anew()
-            raise self._translated(error, "to list its topics") from None
+            raise self.translated(error, "to list its topics") from None
         finally:
             client.poll(0)  # hands librdkafka's log lines over
         if not metadata.brokers:  # a broker that its controller has shut out: it slept, say
@@ -400,7 +425,7 @@ class Admin:
             except KafkaException as error:
                 if kafka_error(error).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
-                raise self._translated(error, "the settings of topics") from None
+                raise self.translated(error, "the settings of topics") from None
             configs[resource.name] = {
                 key: entry.value for key, entry in entries.items() if entry.value is not None
             }
@@ -451,7 +476,7 @@ class Admin:
                 # a topic that was made a moment ago, or whose broker has just come back
                 leaderless = kafka_error(error).code() in _LEADERLESS
                 if not leaderless or time.monotonic() > deadline:
-                    raise self._translated(error, act, topic) from None
+                    raise self.translated(error, act, topic) from None
             time.sleep(_POLL_SECONDS)
 
     def _has_leaders(self, name: str, partitions: int) -> bool:
@@ -481,11 +506,12 @@ class Admin:
         try:
             return self._wait(future)
         except KafkaException as error:
-            raise self._translated(error, act, topic) from None
+            raise self.translated(error, act, topic) from None
 
-    def _translated(
+    def translated(
         self, error: KafkaException | KafkaError, act: str, topic: str | None = None
     ) -> MainstemError:
+        """An error of Kafka in our words."""
         return translate(error, act, servers=self._connection.servers, topic=topic)
 
     def _unknown_topic(self, topic: str) -> MainstemError:

@@ -183,7 +183,12 @@ class GroupConsumer:
     """
 
     def __init__(
-        self, connection: Connection, group: str, topics: Sequence[str], start: str = "earliest"
+        self,
+        connection: Connection,
+        group: str,
+        topics: Sequence[str],
+        start: str = "earliest",
+        tuning: Mapping[str, Any] | None = None,
     ) -> None:
         self._connection = connection
         self._positions: dict[tuple[str, int], int] = {}
@@ -195,10 +200,20 @@ class GroupConsumer:
                     "heartbeat.interval.ms": 1_000,
                     # A member that comes or goes does not interrupt what the others keep.
                     "partition.assignment.strategy": "cooperative-sticky",
+                    **(tuning or {}),
                 },
             )
         )
-        self._consumer.subscribe(list(topics), on_revoke=self._forget, on_lost=self._forget)
+        if topics:
+            self.subscribe(topics)
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Read these topics from now on, and no others; none: leave the group."""
+        if topics:
+            self._consumer.subscribe(list(topics), on_revoke=self._forget, on_lost=self._forget)
+        else:
+            self._consumer.unsubscribe()
+            self._positions.clear()
 
     def poll(self, max_records: int = 10_000, timeout: float = 1.0) -> list[Record]:
         """The next records as soon as there are some; none when nothing comes until `timeout`."""
@@ -224,9 +239,13 @@ class GroupConsumer:
         LOG_FAILED when the partitions have meanwhile gone to another member: the records that
         were not committed come again there.
         """
-        if not self._positions:
+        self.commit_at(self._positions)
+
+    def commit_at(self, positions: Mapping[tuple[str, int], int]) -> None:
+        """Commit these, by topic and partition: the next offsets to be read after a hand-over."""
+        if not positions:
             return
-        offsets = [TopicPartition(t, p, o) for (t, p), o in self._positions.items()]
+        offsets = [TopicPartition(t, p, o) for (t, p), o in positions.items()]
         try:
             self._consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
@@ -238,6 +257,22 @@ class GroupConsumer:
         for place in self._consumer.assignment():
             assigned.setdefault(place.topic, []).append(place.partition)
         return assigned
+
+    def positions(self) -> dict[tuple[str, int], int]:
+        """Behind what `poll` has handed out of the partitions that this member has now."""
+        return dict(self._positions)
+
+    def committed(
+        self, places: Sequence[tuple[str, int]], timeout: float = 10.0
+    ) -> dict[tuple[str, int], int]:
+        """What the group has committed of these partitions; others are left out."""
+        try:
+            found = self._consumer.committed([TopicPartition(t, p) for t, p in places], timeout)
+        except KafkaException as error:
+            raise self._translated(error, "the committed offsets") from None
+        return {
+            (place.topic, place.partition): place.offset for place in found if place.offset >= 0
+        }
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Go on at `offset` (for a time, see `Admin.offsets_at`) of a partition that it has."""

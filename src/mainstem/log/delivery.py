@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -14,6 +16,14 @@ from mainstem.log.connection import Connection
 from mainstem.log.errors import is_too_large, translate
 
 _PURGED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
+
+
+class Place(NamedTuple):
+    """Where a record stands in the log."""
+
+    topic: str
+    partition: int
+    offset: int
 
 
 @dataclass(frozen=True)
@@ -65,15 +75,32 @@ class Failures:
 class Deliveries:
     """The acknowledgements of one group of records; `acknowledge` is its delivery callback.
 
-    librdkafka calls back from whichever thread polls, so the counts are guarded by a lock.
+    With `placing`, the place of each record is kept, too. librdkafka calls back from whichever
+    thread polls, so the counts are guarded by a lock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, placing: bool = False) -> None:
+        self._placing = placing
         self._changed = threading.Condition()
         self._done = 0
         self._awaited = 0
         self.failures = Failures()
         self.last: dict[str, dict[int, int]] = {}
+        self.places: list[Place | None] = []
+        """In the order of the records; None: not acknowledged."""
+
+    def callback(self) -> Callable[[KafkaError | None, Message], None]:
+        """The delivery callback of the next record."""
+        if not self._placing:
+            return self.acknowledge
+        self.places.append(None)
+        return partial(self._place, len(self.places) - 1)
+
+    def _place(self, index: int, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            place = Place(message.topic() or "", message.partition() or 0, message.offset() or 0)
+            self.places[index] = place
+        self.acknowledge(error, message)
 
     def acknowledge(self, error: KafkaError | None, message: Message) -> None:
         """Delivery callback of every record of the group."""

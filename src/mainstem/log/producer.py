@@ -15,6 +15,7 @@ from mainstem.log import transactions
 from mainstem.log.connection import Connection
 from mainstem.log.delivery import (
     Deliveries,
+    Place,
     check_size,
     delivery_error,
     produce_error,
@@ -75,14 +76,22 @@ class Producer:
         not known: the records may still be written within half a minute. Offsets are those of
         `topic`; records with a topic of their own are not in the answer.
         """
+        return self._send(topic, list(records), Deliveries(), timeout).last.get(topic, {})
+
+    def place(self, topic: str, records: Iterable[Outgoing], timeout: float = 30.0) -> list[Place]:
+        """The same, and give the place of each record."""
+        done = self._send(topic, list(records), Deliveries(placing=True), timeout)
+        return [place for place in done.places if place is not None]
+
+    def _send(
+        self, topic: str, batch: list[Outgoing], deliveries: Deliveries, timeout: float
+    ) -> Deliveries:
         if self._stop.is_set():
             raise RuntimeError("the producer is closed")
-        batch = list(records)
         for record in batch:
             check_size(self._connection, record.topic or topic, _size(record))
         deadline = time.monotonic() + timeout
         self._mend()
-        deliveries = Deliveries()
         for record in batch:
             self._produce(record.topic or topic, record, deliveries, deadline)
         if not deliveries.wait(len(batch), max(0.0, deadline - time.monotonic())):
@@ -94,7 +103,7 @@ class Producer:
                 largest = max(_size(r) for r in batch if (r.topic or topic) == failure.topic)
                 failure = replace(failure, size=largest)
             raise delivery_error(failure, self._connection)
-        return deliveries.last.get(topic, {})
+        return deliveries
 
     def close(self) -> None:
         """Wait for records on their way and end; safe to call twice."""
@@ -180,9 +189,12 @@ class TransactionalProducer:
         )
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """A transaction: committed at the end of the block, aborted when the block raises."""
-        transaction = Transaction(self._producer, self._connection)
+    def transaction(self, *, placing: bool = False) -> Iterator[Transaction]:
+        """A transaction: committed at the end of the block, aborted when the block raises.
+
+        With `placing`, it knows where its records stand.
+        """
+        transaction = Transaction(self._producer, self._connection, placing=placing)
         failures = transaction.deliveries.failures
         try:
             self._producer.begin_transaction()
@@ -205,10 +217,12 @@ class TransactionalProducer:
 class Transaction:
     """An open transaction; `TransactionalProducer.transaction` makes it."""
 
-    def __init__(self, producer: KafkaProducer, connection: Connection) -> None:
+    def __init__(
+        self, producer: KafkaProducer, connection: Connection, *, placing: bool = False
+    ) -> None:
         self._producer = producer
         self._connection = connection
-        self.deliveries = Deliveries()
+        self.deliveries = Deliveries(placing=placing)
 
     def send(self, topic: str, records: Iterable[Outgoing]) -> None:
         """Queue records; they become visible, all or none, when the transaction is committed."""
@@ -225,6 +239,20 @@ class Transaction:
     def flush(self, timeout: float = 30.0) -> None:
         """Wait until the broker has all that was sent; whether it took it, the commit tells."""
         transactions.flush(self._producer, self.deliveries.failures, timeout)
+
+    def placed(self, timeout: float = 30.0) -> list[Place]:
+        """Wait until the broker has all that was sent, and give the place of each record.
+
+        Only when the transaction is `placing`. Raises what the broker says against a record.
+        """
+        self.flush(timeout)
+        failure = self.deliveries.failures.cause()
+        if failure is not None:
+            raise delivery_error(failure, self._connection)
+        places = [place for place in self.deliveries.places if place is not None]
+        if len(places) < len(self.deliveries.places):
+            raise unreachable(self._connection.servers)
+        return places
 
     def offsets(self, group: str, offsets: Mapping[str, Offsets]) -> None:
         """Commit input offsets of a group in the same transaction."""
@@ -252,7 +280,7 @@ def _produce(producer: KafkaProducer, topic: str, record: Outgoing, deliveries: 
         record.value,
         record.key,
         _ANY_PARTITION if record.partition is None else record.partition,
-        on_delivery=deliveries.acknowledge,
+        on_delivery=deliveries.callback(),
         timestamp=_NOW if record.timestamp is None else record.timestamp,
         headers=list(record.headers) or None,
     )

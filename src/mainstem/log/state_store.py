@@ -131,6 +131,11 @@ class StateStore:
         self._database.close()
 
     @property
+    def position(self) -> int:
+        """The offset of the changelog from which on it has not been read."""
+        return self._position
+
+    @property
     def newest(self) -> int | None:
         """The newest event time that was seen, in microseconds."""
         return self._newest
@@ -144,15 +149,16 @@ class StateStore:
         """True when it holds all up to the batch that its task wrote last."""
         return previous_batch is not None and self._batch == previous_batch
 
-    def catch_up(self, connection: Connection) -> None:
+    def catch_up(self, connection: Connection, *, committed: bool = False) -> None:
         """Takes in what the changelog has and the file misses.
 
-        Call it when no older writer of the task can commit any more.
+        Call it when no older writer of the task can commit any more; or for what is `committed` by
+        now, at any time.
         """
         admin = Admin(connection)
         try:
             # all records: behind an open transaction that the broker is just about to end, too
-            end = admin.end_offsets(self._topic, committed=False)[self._partition]
+            end = admin.end_offsets(self._topic, committed)[self._partition]
             begin = admin.begin_offsets(self._topic)[self._partition]
         finally:
             admin.close()
@@ -183,10 +189,10 @@ class StateStore:
             found.update((key, Kept.of(value, timers)) for key, value, timers in rows)
         return found
 
-    def due(self, until: int) -> list[bytes]:
-        """The keys of which a timer rings up to a time, the earliest first."""
+    def due(self, until: int, most: int = -1) -> list[bytes]:
+        """The keys of which a timer rings up to a time, the earliest first; -1: all of them."""
         rows = self._database.execute(
-            "SELECT key FROM state WHERE due <= ? ORDER BY due, key", (until,)
+            "SELECT key FROM state WHERE due <= ? ORDER BY due, key LIMIT ?", (until, most)
         )
         return [key for (key,) in rows]
 
@@ -197,21 +203,22 @@ class StateStore:
 
     def apply(
         self, changes: Changes, batch: int, newest: int | None, keys: int, begin: int | None
-    ) -> None:
+    ) -> bool:
         """Takes in what a committed batch changed.
 
         `begin` is where the changelog ended before the batch, if that is known. When another task
-        has changed the file meanwhile, this one is a left-over, and does nothing.
+        has changed the file meanwhile, this one is a left-over, and does nothing: False.
         """
         with self._change() as mine:
             if not mine:
-                return
+                return False
             self._write(changes)
             self._batch = batch
             self._newest = newest
             self._keys = keys
             if begin is not None:
                 self._position = begin
+        return True
 
     @property
     def wants_position(self) -> bool:
@@ -219,7 +226,10 @@ class StateStore:
         return self._version % _KEEP_POSITION_EVERY == _KEEP_POSITION_EVERY - 1
 
     def _open(self) -> None:
-        self._database = sqlite3.connect(self._file, timeout=60, isolation_level=None)
+        # its owner may go from thread to thread, one at a time
+        self._database = sqlite3.connect(
+            self._file, timeout=60, isolation_level=None, check_same_thread=False
+        )
         # with a write-ahead log a crash of the machine costs the last changes, not the file
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
 import fastavro
@@ -154,8 +155,7 @@ def _key_writer(columns: tuple[Column, ...]) -> Callable[[Mapping[str, Any]], st
 
 
 def _object(fields: Fields) -> bytes:
-    pieces = (f"{json.dumps(name)}:{piece}" for name, piece in fields.items())
-    return ("{" + ",".join(pieces) + "}").encode()
+    return ("{" + ",".join([f"{quoted(n)}:{piece}" for n, piece in fields.items()]) + "}").encode()
 
 
 def _row(fields: Fields) -> dict[str, Any]:

@@ -217,7 +217,9 @@ def test_records_are_checked_before_any_is_written(client: TestClient, stub: Stu
     assert stub.writer.written == []
     good = {"records": [{"value": {"id": 1}}]}
     assert client.post("/v1/streams/USERS/records", json=good).json() == {
-        "written": 1, "offsets": {"0": 0}, "receipt": "users:0=0",
+        "written": 1, "offsets": {"0": 0}, "topic": "users", "repeated": False,
+        "receipt": "users:0=0",
+        "records": [{"partition": 0, "offset": 0}],
     }  # fmt: skip
     assert stub.writer.written == [("users", b'{"id":1}', b'{"id":1}')]
     assert client.post("/v1/streams/home/records", json=good).json()["title"] == "WRONG_KIND"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from decimal import Decimal
@@ -39,6 +40,9 @@ COLUMNS = {
 def definition(kind: Kind = Kind.STREAM, key: tuple[str, ...] = ()) -> Definition:
     columns = tuple(Column(name, type_) for name, type_ in COLUMNS.items())
     return Definition("orders", kind, "t", SourceLocation("x.sql", 1, 1), "", columns, key)
+
+
+USERS = definition(Kind.TABLE, ("id",))
 
 
 def write(body: str, kind: Kind = Kind.STREAM, key: tuple[str, ...] = ()) -> list[Any]:
@@ -248,3 +252,34 @@ def test_the_same_key_is_the_same_json() -> None:
         )
     }
     assert keys == {'{"at":"2026-01-01T00:00:00.000000Z","name":"ä\\u001F"}'.encode()}
+
+
+def test_values_as_the_log_is_to_hold_them() -> None:
+    raw = b'{"id": 1,  "name":"a"}'
+    [record] = outgoing(USERS, [{"value_base64": base64.b64encode(raw).decode()}], CODEC)
+    assert (record.key, record.value) == (b'{"id":1}', raw)
+    header = [{"name": "a", "value": "1"}, {"name": "b", "value_base64": "/w=="}, {"name": "c"}]
+    [record] = outgoing(USERS, [{"value": {"id": 1}, "headers": header}], CODEC)
+    assert record.headers == (("a", b"1"), ("b", b"\xff"), ("c", None))
+    [record] = outgoing(USERS, [{"key_base64": "a2V5"}], CODEC)
+    assert (record.key, record.value) == (b"key", None)
+
+
+@pytest.mark.parametrize(
+    ("record", "path"),
+    [
+        ({"value_base64": "!"}, "value_base64"),
+        ({"value_base64": "e30=", "value": {}}, "value"),
+        ({"value_base64": base64.b64encode(b'{"id": "x"}').decode()}, "value.id"),
+        ({"value_base64": base64.b64encode(b"[]").decode()}, "value"),
+        ({"value_base64": base64.b64encode(b"\xff").decode()}, "value_base64"),
+        ({"value": {"id": 1}, "headers": {}}, "headers"),
+        ({"value": {"id": 1}, "headers": [{"name": 1}]}, "headers[0]"),
+        ({"value": {"id": 1}, "headers": [{"name": "a", "value": 1}]}, "headers[0]"),
+        ({"value": {"id": 1, "name": "a"}, "headers": [{"name": "\ud800", "value": "\ud800"}]}, ""),
+    ],
+)
+def test_what_is_no_record(record: Any, path: str) -> None:
+    with pytest.raises(MainstemError) as refused:
+        outgoing(USERS, [record], CODEC)
+    assert (refused.value.code, refused.value.params["path"]) == ("INVALID_RECORD", path)

@@ -14,13 +14,16 @@ from mainstem.errors import MainstemError
 from mainstem.gateway.contracts import all_rules
 from mainstem.gateway.metrics import Metrics
 from mainstem.gateway.pulled import Pulled
+from mainstem.gateway.receipts import Once
 from mainstem.gateway.sql import Statements
 from mainstem.gateway.taken_in import TakenIn
 from mainstem.log.connection import Connection
+from mainstem.log.delivery import Place
 from mainstem.schemas.codec import Codec
 from mainstem.schemas.known import KnownSchemas
 from mainstem.testing.registry import MemoryRegistry
 from mainstem.views.observe import ViewProgress
+from mainstem.vocabulary import SystemClock
 
 
 def entry(sql: str) -> Entry:
@@ -83,8 +86,12 @@ class Writer:
         self.written: list[Any] = []
 
     def write(self, topic: str, records: list[Any]) -> dict[int, int]:
-        self.written += [(topic, r.key, r.value) for r in records]
+        self.place(topic, records)
         return {0: len(records) - 1}
+
+    def place(self, topic: str, records: list[Any]) -> list[Place]:
+        self.written += [(r.topic or topic, r.key, r.value) for r in records]
+        return [Place(r.topic or topic, 0, offset) for offset, r in enumerate(records)]
 
 
 class Engine:
@@ -154,6 +161,7 @@ class Stub:
         self.settings = Settings(name="shop")
         self.pull = Pull()
         self.writer = Writer()
+        self.once = Once(cast(Any, self.writer), cast(Any, None), SystemClock())
         self.schemas = KnownSchemas(MemoryRegistry())
         self.codec = Codec(self.schemas)
         self.connection = Connection("127.0.0.1:20092", {"sasl.password": "geheim"})

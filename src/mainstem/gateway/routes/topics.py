@@ -10,11 +10,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 
 from mainstem.errors import MainstemError
+from mainstem.gateway.paging import PAGE, After, Limit, page
+from mainstem.gateway.routes.problems_shown import problems
 from mainstem.gateway.services import Services, services
 from mainstem.gateway.shown import shown
 from mainstem.gateway.times import milliseconds
+from mainstem.log.admin import TopicInfo
 from mainstem.log.consumer import Reader
-from mainstem.vocabulary import Record, group_of
+from mainstem.vocabulary import Offsets, Record, group_of
 
 router = APIRouter(tags=["topics"])
 _MAX_WAIT_SECONDS = 30.0
@@ -27,19 +30,40 @@ _TUNING = {"fetch.wait.max.ms": 50}
 def topics(
     at: Annotated[Services, Depends(services)],
     internal: Annotated[bool, Query(description="Also Mainstem's own and Kafka's.")] = False,
+    limit: Limit = PAGE,
+    after: After = None,
 ) -> dict[str, Any]:
-    """All topics with partitions and settings."""
+    """Topics with partitions and settings, by name."""
+    found = {topic.name: topic for topic in at.admin.topics(internal)}
+    names, following = page(list(found), limit, after)
+    begin, end = at.admin.all_begin_offsets(names), at.admin.all_end_offsets(names)
     return {
-        "topics": [
+        "topics": [_topic(found[name], begin.get(name, {}), end.get(name, {})) for name in names],
+        "next": following,
+    }
+
+
+@router.get("/v1/topics/{topic}", responses=problems(404, 503))
+def one(at: Annotated[Services, Depends(services)], topic: str) -> dict[str, Any]:
+    """A topic with its settings and partitions."""
+    parts = at.groups.parts(topic)
+    found = at.admin.topic(topic)
+    if found is None:  # deleted between the two questions
+        raise MainstemError("UNKNOWN_TOPIC", topic=topic, suggestion="")
+    begin, end = at.admin.begin_offsets(topic), at.admin.end_offsets(topic)
+    return {
+        **_topic(found, begin, end),
+        "by_partition": [
             {
-                "name": topic.name,
-                "partitions": topic.partitions,
-                "replication_factor": topic.replication_factor,
-                "records": _records(at, topic.name),
-                "config": dict(topic.config),
+                "partition": part.number,
+                "begin": begin.get(part.number),
+                "end": end.get(part.number),
+                "leader": part.leader,
+                "replicas": list(part.replicas),
+                "in_sync": list(part.in_sync),
             }
-            for topic in at.admin.topics(internal)
-        ]
+            for part in parts
+        ],
     }
 
 
@@ -104,13 +128,15 @@ def records(
     }
 
 
-def _records(at: Services, topic: str) -> int | None:
-    """About how many records a topic has: offsets of deleted ones and of markers count, too."""
-    try:
-        begin, end = at.admin.begin_offsets(topic), at.admin.end_offsets(topic)
-    except MainstemError:
-        return None
-    return sum(end[p] - first for p, first in begin.items())
+def _topic(topic: TopicInfo, begin: Offsets, end: Offsets) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "partitions": topic.partitions,
+        "replication_factor": topic.replication_factor,
+        # about: offsets of deleted ones and of markers count, too
+        "records": sum(end.get(p, first) - first for p, first in begin.items()),
+        "config": dict(topic.config),
+    }
 
 
 def _read(
