@@ -35,7 +35,7 @@ PAGES = (
     "/quarantine",
     "/plan",
 )
-PATIENCE_MS = 30_000
+PATIENCE_MS = 90_000
 _OPTIONS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -126,7 +126,7 @@ def test_a_live_table_has_no_gap_when_the_gateway_comes_back(shop, page):
     grid = page.get_by_role("table", name="rows of sales_by_product")
     expect(grid).to_contain_text("kite")
     kite = grid.get_by_role("row").filter(has_text="kite")
-    [gateway] = [p for p in shop.up.children() if "mainstem.gateway" in " ".join(p.cmdline())]
+    gateway = shop.up.server("gateway")
     os.kill(gateway.pid, signal.SIGKILL)
     psutil.wait_procs([gateway], timeout=30)
     expect(page.get_by_role("status").first).to_contain_text("reconnecting")
@@ -217,6 +217,7 @@ def test_by_keyboard_alone(page):
     page.goto("/")
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="page, stream")).to_be_focused()
     page.keyboard.type("sales_by")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

@@ -44,7 +44,7 @@ export default function NewConnector() {
       <div className="tools">
         <label>
           connector{" "}
-          <select value={chosen} onChange={(event) => (setChosen(event.target.value), setValues({}), create.reset())}>
+          <select aria-label="connector" value={chosen} onChange={(event) => (setChosen(event.target.value), setValues({}), create.reset())}>
             <option value="">choose</option>
             {["source", "sink"].map((role) => (
               <optgroup key={role} label={role === "source" ? "sources: data in" : "sinks: data out"}>
