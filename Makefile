@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # the longest first: what follows fills the gaps
 TESTS := tests/faults tests/system tests/cases tests/unit
 
-.PHONY: demo example test soak lint classes bench docs lock clean install
+.PHONY: demo example test soak lint classes bench docs ui lock clean install
 
 ## a live pipeline from nothing: servers, flows, events, a table that changes; ONCE=1 checks and ends
 demo: $(STAMP)
@@ -55,6 +55,10 @@ bench: $(STAMP)
 ## reference pages from the code
 docs: $(STAMP)
 	$(BIN)/python scripts/generate-docs
+
+## the page anew, from ui/ into the package; needs Node 20 (what is built is committed, so nobody else does)
+ui:
+	cd ui && npm ci && npm run build
 
 ## new versions of all dependencies, with hashes
 lock: $(STAMP)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 from starlette.testclient import TestClient
 from tests.unit.gateway.world import Stub, sql
+
+from mainstem.config import GatewaySettings, Settings
+from mainstem.gateway.app import create_app
 
 
 def test_late_records_are_taken_in(client: TestClient, stub: Stub) -> None:
@@ -265,7 +269,7 @@ def test_metrics(client: TestClient) -> None:
 
 
 def test_page_and_description(client: TestClient) -> None:
-    for path in ("/", "/docs"):
+    for path in ("/", "/lineage", "/tables/a%2Fb", "/docs"):
         answer = client.get(path)
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -273,7 +277,10 @@ def test_page_and_description(client: TestClient) -> None:
         assert "<script>" not in answer.text
         assert "https://" not in answer.text
         assert "http://" not in answer.text
-    assert "innerHTML" not in client.get("/page/page.js").text
+    [script] = re.findall(r'src="(/assets/[^"]+[.]js)"', client.get("/").text)
+    assert "immutable" in client.get(script).headers["cache-control"]
+    for path in ("/assets/none.js", "/assets/..%2Findex.html", "/page/page.js"):
+        assert client.get(path).status_code == 404
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/v1/sql", "/v1/subscribe", "/v1/tables/{name}/rows", "/v1/status"} <= paths.keys()
 
@@ -333,3 +340,33 @@ def test_a_trial_tells_how_far_it_is(client: TestClient) -> None:
     assert client.post("/v1/topics/none/trial", json=request).json()["title"] == "UNKNOWN_TOPIC"
     for bad in ({"last": 0}, {"schemaType": "XML"}, {"schema": ""}):
         assert client.post("/v1/topics/clicks/trial", json=request | bad).status_code in (400, 422)
+
+
+def test_what_the_gateway_serves(client: TestClient) -> None:
+    told = client.get("/v1/project").json()
+    assert told["name"] == "shop"
+    assert not told["read_only"]
+    kinds = {
+        (kind["role"], kind["name"]): kind for kind in client.get("/v1/connector-kinds").json()
+    }
+    postgres = kinds["sink", "postgres"]
+    assert "CREATE SINK" in postgres["statement"]
+    password = next(option for option in postgres["options"] if option["name"] == "password")
+    assert password["secret"]
+
+
+def test_a_gateway_that_only_shows() -> None:
+    stub = Stub()
+    stub.settings = Settings(name="shop", gateway=GatewaySettings(read_only=True))
+    with TestClient(create_app(cast(Any, stub)), base_url="http://localhost") as client:
+        assert client.get("/v1/project").json()["read_only"]
+        for method, path in (
+            ("POST", "/v1/streams/home/records"),
+            ("DELETE", "/v1/objects/home"),
+            ("POST", "/v1/apply"),
+            ("PUT", "/registry/config"),
+            ("POST", "/kafka/v3/clusters/x/topics/y/records"),
+        ):
+            refused = client.request(method, path, json={})
+            assert (refused.status_code, refused.json()["title"]) == (403, "READ_ONLY"), path
+        assert client.post("/v1/plan", json={"files": []}).status_code != 403

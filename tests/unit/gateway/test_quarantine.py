@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from mainstem.catalog.entry import Catalog, Entry
+from mainstem.config import Settings
 from mainstem.definitions.model import Create
 from mainstem.definitions.parse import parse_one
 from mainstem.errors import MainstemError
@@ -127,6 +128,7 @@ class Stub:
         self.replay = Replay(
             nothing, topics, cast(Any, engine), self.quarantine, follower, lambda: catalog
         )
+        self.settings = Settings(name="shop")
         self.metrics = Metrics(dict, list, lambda: self.quarantine.status()["objects"])
 
     async def open(self) -> None:
