@@ -25,13 +25,16 @@ BESIDE = {"local": {"log", "connect"}, "testing": {*ORDER, "local"}}
 # what more a package or a module may import
 ALSO = {
     "cli": {"local", "testing"},
+    # where the running stack and its definitions are, for who gives no address
+    "client.admin": {"definitions.project"},
+    "client.connecting": {"local.run_file"},
     "connect.local_worker": {"local.private_files"},
     "connect.kept_secrets": {"local.private_files"},
     "engine.__main__": {"local.endpoints"},
     "engine.class_archive": {"local"},  # a program of its own
     "gateway.__main__": {"local.endpoints"},
 }
-# modules at the top, each of which may import those before it
+# modules and one package at the top, each of which may import those before it
 TOP = [
     "vocabulary", "errors", "config", "crash", "decorators", "keyed", "receipts", "client",
     "aggregates",
@@ -118,7 +121,7 @@ def test_imports(file: Path) -> None:
 
 def test_every_package_has_a_place() -> None:
     packages = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
-    assert packages <= {*ORDER, *BESIDE}
+    assert packages <= {*ORDER, *BESIDE, *TOP}
     modules = {path.stem for path in ROOT.glob("*.py")} - {"__init__", "__main__"}
     assert modules <= set(TOP)
 

@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 import mainstem
-from mainstem import client as module
+from mainstem.client import calling, records
 from mainstem.client import Client, RemoteError
 from mainstem.errors import MainstemError
 from mainstem.testing.ports import free_port
@@ -112,7 +112,7 @@ def test_subscribe_gives_events_with_positions(gateway: Gateway, stream: Any) ->
 def test_subscribe_goes_on_behind_the_last_event(
     gateway: Gateway, stream: Any, cut: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(calling, "FIRST_PAUSE", 0.01)
     answers = [
         stream([("columns", [], "0:0"), ROW], cut=cut),
         stream([("append", {"row": {"a": 2}}, "0:2")]),
@@ -131,7 +131,7 @@ def test_subscribe_goes_on_behind_the_last_event(
 def test_subscribe_waits_for_a_gateway_that_begins(
     gateway: Gateway, stream: Any, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(calling, "FIRST_PAUSE", 0.01)
     problem = {"title": code, "status": 503, "detail": "d", "hint": ""}
     answers = [
         stream([ROW]),
@@ -148,7 +148,7 @@ def test_subscribe_waits_for_a_gateway_that_begins(
 def test_subscribe_gives_up_after_the_time_out(
     gateway: Gateway, stream: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(calling, "FIRST_PAUSE", 0.01)
     answers = [stream([ROW])]
     gateway.on("GET", "/v1/subscribe", lambda _: answers.pop(0) if answers else stream([]))
     events = Client(gateway.url, timeout=1.0).subscribe("S")
@@ -171,7 +171,7 @@ def test_an_error_event_ends_the_subscription(gateway: Gateway, stream: Any) -> 
 def test_rows_keep_their_digits_and_go_in_requests(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BATCH_ROWS", 2)
+    monkeypatch.setattr(records, "BATCH_ROWS", 2)
     gateway.answer("POST", "/v1/streams/o%2Fs/records", {"written": 2}, {"written": 1})
 
     class Model(BaseModel):
@@ -199,7 +199,7 @@ def test_rows_keep_their_digits_and_go_in_requests(
 def test_a_row_that_is_refused_is_counted_from_the_first(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BATCH_ROWS", 2)
+    monkeypatch.setattr(records, "BATCH_ROWS", 2)
     refused = MainstemError("INVALID_RECORD", index=1, path="value.n", name="s", problem="no")
 
     def answer(request: Any) -> Any:
