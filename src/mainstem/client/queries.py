@@ -17,7 +17,7 @@ from mainstem.client.explained import EventBehind, ExplainedRow
 from mainstem.client.transport import blocking, iterating, run
 from mainstem.client.values import as_model, dicts_reader
 from mainstem.client.views import AsyncView, View
-from mainstem.client.wire import Parameters, RemoteError, as_text, key_text, path, read_json
+from mainstem.client.wire import Parameters, RemoteError, as_text, key_text, path, quoted, read_json
 from mainstem.errors import MainstemError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -126,11 +126,12 @@ class AsyncQueries(AsyncAdmin):
         """The events behind the row of a table with this key."""
         from sqlglot import exp
 
-        equal = [exp.column(name, quoted=True).eq(exp.convert(v)) for name, v in key.items()]
+        columns = [(exp.column(name, quoted=True), value) for name, value in key.items()]
+        equal = [c.is_(exp.null()) if v is None else c.eq(exp.convert(v)) for c, v in columns]
         if not equal:
             raise MainstemError("BAD_REQUEST", problem="explain_row needs the columns of the key")
-        name = exp.to_identifier(table, quoted=True).sql("spark")
-        answer = await self.sql(f"EXPLAIN ROW {name} WHERE {exp.and_(*equal).sql('spark')}")
+        where = exp.and_(*equal).sql("spark")
+        answer = await self.sql(f"EXPLAIN ROW {quoted(table)} WHERE {where}")
         told = answer["detail"]
         return ExplainedRow(EventBehind.read(told["tree"]), bool(told["exact"]), answer["message"])
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from mainstem.client.transport import blocking
 from mainstem.client.values import as_model, dicts_reader
-from mainstem.client.wire import as_text, read_json
+from mainstem.client.wire import as_text, quoted, read_json
 from mainstem.errors import MainstemError
 
 if TYPE_CHECKING:
@@ -121,12 +121,10 @@ def _no_key(known: Mapping[str, Any]) -> MainstemError:
 
 
 def _select(table: str, names: list[str], keys: list[tuple[Any, ...]]) -> tuple[str, list[Any]]:
-    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
-    where = f"({' AND '.join(f'{name} = ?' for name in quoted)})"
+    columns = ["`" + name.replace("`", "``") + "`" for name in names]
     if len(names) == 1:
-        condition = f"{quoted[0]} IN ({', '.join('?' * len(keys))})"
+        where = f"{columns[0]} IN ({', '.join('?' * len(keys))})"
     else:
-        condition = " OR ".join([where] * len(keys))
-    name = "`" + table.replace("`", "``") + "`"
-    sql = f"SELECT * FROM {name} WHERE {condition}"  # noqa: S608 - names are quoted, values beside
+        where = " OR ".join([f"({' AND '.join(f'{name} = ?' for name in columns)})"] * len(keys))
+    sql = f"SELECT * FROM {quoted(table)} WHERE {where}"  # noqa: S608 - values go beside the text
     return sql, [value for key in keys for value in key]

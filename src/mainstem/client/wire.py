@@ -47,6 +47,11 @@ def path(*parts: str) -> str:
     return "/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 
+def quoted(name: str) -> str:
+    """A name for SQL; a dot in it stands between a source and its table."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in name.split("."))
+
+
 def row_text(row: Any) -> str:
     """A row, a dict or an object with `model_dump` (pydantic), as JSON."""
     dump = getattr(row, "model_dump", None)

@@ -121,7 +121,7 @@ def gateway() -> Iterator[Gateway]:
             self.end_headers()
             self.wfile.write(body)
 
-        do_GET = do_POST = do_DELETE = handle_one
+        do_GET = do_POST = do_PUT = do_DELETE = handle_one
 
         def _stream(self, answer: Stream) -> None:
             self.send_response(200)

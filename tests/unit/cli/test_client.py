@@ -15,8 +15,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 import mainstem
-from mainstem.client import calling, records
-from mainstem.client import Client, RemoteError
+from mainstem.client import Client, RemoteError, calling, records
 from mainstem.errors import MainstemError
 from mainstem.testing.ports import free_port
 
