@@ -70,9 +70,15 @@ class Answer(Generic[Item]):
         return pa.Table.from_arrays(arrays, names=self.names)
 
     def pandas(self) -> Any:
-        """A `pandas.DataFrame`; decimals and nested values are Python's objects."""
-        package("pandas", "Answer.pandas()")
-        return self.arrow().to_pandas(date_as_object=True)
+        """A `pandas.DataFrame`; decimals, dates and nested values are Python's objects.
+
+        Integers are nullable ones (`Int64`) where one of them is NULL.
+        """
+        pd = package("pandas", "Answer.pandas()")
+        table = self.arrow()
+        # a float, which a plain column of integers becomes, would lose digits of large ones
+        holes = any(c.null_count for c in table.columns if str(c.type).startswith("int"))
+        return table.to_pandas(types_mapper=_nullable(pd).get if holes else None)
 
     def polars(self) -> Any:
         """A `polars.DataFrame`."""
@@ -112,6 +118,17 @@ def package(name: str, what: str) -> Any:
     except ImportError:
         missing = name.partition(".")[0]
         raise MainstemError("PACKAGE_MISSING", what=what, package=missing) from None
+
+
+def _nullable(pd: Any) -> dict[Any, Any]:
+    import pyarrow as pa
+
+    return {
+        pa.int8(): pd.Int8Dtype(),
+        pa.int16(): pd.Int16Dtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+    }
 
 
 def _array(pa: Any, values: Any, type_: str) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -29,6 +31,8 @@ AWAY = (
 """What passes by itself, or is given up on after a while."""
 _SILENCE_SECONDS = 60.0
 """A stream without even a heartbeat for so long is taken for dead."""
+_NO_TLS = partial(ssl.SSLContext, ssl.PROTOCOL_TLS_CLIENT)
+"""Trusts nobody. To read all authorities takes longer than most requests do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class Calls:
         make = Blocking if blocking else Waiting
         try:
             address = httpx2.URL(url.rstrip("/"))
+            loopback = address.host in _LOOPBACK
             self.url = str(address.copy_with(userinfo=b""))
             """For messages: without the password that the URL may hold."""
             self._transport: Transport = make(
@@ -76,7 +81,8 @@ class Calls:
                 timeout=httpx2.Timeout(timeout, connect=min(timeout, 5.0)),
                 headers={"User-Agent": f"mainstem/{__version__}"},
                 # a proxy of the environment never leads to a server on this machine
-                trust_env=address.host not in _LOOPBACK,
+                trust_env=not loopback,
+                verify=_NO_TLS() if loopback and address.scheme == "http" else True,
             )
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
             raise MainstemError(

@@ -126,6 +126,7 @@ def test_arrow_and_pandas_keep_the_types() -> None:
     frame = Answer[Any](ANSWER).pandas()
     assert str(frame["at"].dtype) == "datetime64[us, UTC]"
     assert frame["amount"][0] == TYPED[1]
+    assert str(frame["n"].dtype) == "Int64"
     assert frame["day"][0] == TYPED[4]
 
 
