@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -113,7 +114,7 @@ class AsyncRecords(Calls):
         `start` is `beginning`, `end` or a time. As a member of a `group` it gets the partitions
         that Kafka gives it, from where the group was (else `beginning` or `end`): a record is done
         when the next one is asked for, and what was not done comes again. Without `follow` a member
-        ends when nothing came for five seconds. A gateway that is away for a while is waited for.
+        ends when it has partitions and nothing came for five seconds. A gateway that is away for a while is waited for.
         """
         left = math.inf if limit is None else limit
         if group is None:
@@ -184,6 +185,7 @@ class AsyncRecords(Calls):
     ) -> AsyncIterator[Record]:
         """The records that a member is given; what is done is committed behind each batch."""
         where, number = path("groups", group, "members", member), 1
+        has_partitions, give_up = False, time.monotonic() + self.timeout
         while True:
             # with its number, a batch whose answer was lost is given once more
             asked = {"batch": number, "wait_seconds": _WAIT_SECONDS}
@@ -194,8 +196,11 @@ class AsyncRecords(Calls):
             if batch["records"]:
                 await self._call("POST", f"{where}/commit", json=_offsets(done))
                 done.clear()
-            elif not follow:
+                has_partitions = True
+            elif not follow and (has_partitions or time.monotonic() > give_up):
                 return
+            elif not follow:  # to join takes a while: that is no silence of the topic
+                has_partitions = bool((await self._patiently("GET", where))["partitions"])
 
     async def _leave(self, group: str, member: str, done: dict[tuple[str, int], int]) -> None:
         """Commit what is done, and let others have the partitions at once."""

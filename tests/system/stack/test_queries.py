@@ -90,13 +90,13 @@ def test_a_program_writes_asks_and_reads_as_a_member(trips):
         assert sorted(event.payload["id"] for event in behind.sources()) == [900, 901]
         there = sorted(record.json()["id"] for record in client.consume("trips"))
         assert there[-2:] == [900, 901]
-        member = client.consume("trips", group="program", limit=len(there))
+        member = client.consume("trips", group="program", follow=True, limit=len(there))
         assert sorted(record.json()["id"] for record in member) == there
         client.produce("trips", [trip(902, "Chur's")])
 
     async def others() -> list[object]:
         async with mainstem.connect_async(trips.url) as client:
-            records = client.consume("trips", group="program", limit=1)
+            records = client.consume("trips", group="program", follow=True, limit=1)
             found = [record.json()["id"] async for record in records]
             events = client.subscribe("SELECT * FROM trips_by_city EMIT CHANGES", limit=1)
             return found + [event.kind async for event in events if event.row]

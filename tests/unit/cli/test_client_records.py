@@ -133,6 +133,16 @@ def test_a_member_commits_what_is_done_and_leaves(gateway: Gateway, answer: Any)
     assert [request.query["batch"] for request in asked] == ["1", "2", "3"]
 
 
+def test_a_member_without_partitions_is_not_at_the_end(gateway: Gateway, answer: Any) -> None:
+    Group(gateway, answer, {"a": [[], [], [], [record(0)], []]})
+    joined = [{"topic": "orders", "partition": 0}]
+    gateway.answer(
+        "GET", f"{MEMBERS}/a", {"partitions": []}, {"partitions": []}, {"partitions": joined}
+    )
+    found = Client(gateway.url).consume("orders", group="billing")
+    assert [r.offset for r in found] == [0]
+
+
 def test_a_record_is_done_when_the_next_is_asked_for(gateway: Gateway, answer: Any) -> None:
     group = Group(gateway, answer, {"a": [[record(0), record(1), record(2)]]})
     found = Client(gateway.url).consume("orders", group="billing", follow=True)
