@@ -114,7 +114,8 @@ class AsyncRecords(Calls):
         `start` is `beginning`, `end` or a time. As a member of a `group` it gets the partitions
         that Kafka gives it, from where the group was (else `beginning` or `end`): a record is done
         when the next one is asked for, and what was not done comes again. Without `follow` a member
-        ends when it has partitions and nothing came for five seconds. A gateway that is away for a while is waited for.
+        ends when it has partitions and nothing came for five seconds. A gateway that is away for a
+        while is waited for.
         """
         left = math.inf if limit is None else limit
         if group is None:
