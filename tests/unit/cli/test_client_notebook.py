@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -48,6 +49,17 @@ def test_the_running_stack_of_the_folder_is_found(
         assert "no mainstem.toml" in refused(mainstem.connect).message
     finally:
         lock.release()
+
+
+@pytest.mark.parametrize("first", ["mainstem", "mainstem.connect.client"])
+def test_connect_is_called_whoever_has_imported_what(first: str) -> None:
+    code = f"import mainstem, {first}; print(mainstem.connect('http://127.0.0.1:5').url)"
+    code += "; from mainstem import connect; print(connect('http://127.0.0.1:6').url)"
+    code += "; import mainstem.connect.secrets; print(mainstem.connect(url='http://[::1]:7').url)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.split() == ["http://127.0.0.1:5", "http://127.0.0.1:6", "http://[::1]:7"]
 
 
 def test_an_address_goes_first(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
