@@ -40,12 +40,17 @@ class Live:
         self._events = client.subscribe(sql, on_slow="sample", on_retry=self._retrying)
         self._take(next(self._events))
         self._handle = display.display(self._html(self._drawn()), display_id=True)
-        self._threads = [
-            threading.Thread(target=work, name=f"mainstem-live-{work.__name__}", daemon=True)
-            for work in (self._follow, self._draw)
-        ]
-        for thread in self._threads:
-            thread.start()
+        if self._handle is None:
+            self._events.close()
+            client.close()
+            raise MainstemError(
+                "NOT_SUPPORTED",
+                what="live()",
+                where="a program without IPython's shell",
+                advice="Use it in a notebook; elsewhere go through subscribe().",
+            )
+        for work in (self._follow, self._draw):
+            threading.Thread(target=work, name="mainstem-live", daemon=True).start()
 
     def stop(self) -> None:
         """End it; the table stays as it is.

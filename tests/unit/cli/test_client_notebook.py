@@ -172,6 +172,14 @@ def test_a_live_table_says_at_once_what_is_wrong(gateway: Gateway, notebook: Not
     assert not notebook.page
 
 
+def test_a_live_table_needs_a_page(
+    gateway: Gateway, stream: Any, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebook, "display", lambda *_, **__: None)  # as in a plain program
+    gateway.on("GET", "/v1/subscribe", lambda _: stream([("columns", COLUMNS, "t")]))
+    assert refused(Client(gateway.url).live, "S").code == "NOT_SUPPORTED"
+
+
 def test_a_live_table_needs_ipython(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "IPython", None)
     monkeypatch.setitem(sys.modules, "IPython.display", None)
