@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import httpx2
 import pytest
 
+import mainstem
 from mainstem.log.producer import Outgoing
 from mainstem.testing.waiting import eventually
 
@@ -72,6 +74,32 @@ def test_parameters_are_values_not_text(trips):
         json={"sql": "SELECT n FROM trips_by_city WHERE city = ?", "parameters": ["x' OR '1'='1"]},
     )
     assert answer.json()["rows"] == []
+
+
+def test_a_program_writes_asks_and_reads_as_a_member(trips):
+    with mainstem.connect(trips.url) as client:
+        written = client.produce("trips", [trip(900, "Chur's"), trip(901, "Chur's", 2.5)])
+        query = "SELECT * FROM trips_by_city WHERE city = ?"
+        answer = client.query(query, ["Chur's"], wait_for=written.receipt, wait_seconds=60)
+        assert answer.rows == [("Chur's", 2, 22.5)]
+        assert answer.arrow().schema.names == ["city", "n", "fares"]
+        row = answer.dicts()[0]
+        view = client.view("trips_by_city")
+        assert (view.get("Chur's"), view.get_many(["none", "Chur's"])) == (row, [None, row])
+        there = sorted(record.json()["id"] for record in client.consume("trips"))
+        assert there[-2:] == [900, 901]
+        member = client.consume("trips", group="program", follow=True, limit=len(there))
+        assert sorted(record.json()["id"] for record in member) == there
+        client.produce("trips", [trip(902, "Chur's")])
+
+    async def others() -> list[object]:
+        async with mainstem.connect_async(trips.url) as client:
+            records = client.consume("trips", group="program", follow=True, limit=1)
+            found = [record.json()["id"] async for record in records]
+            events = client.subscribe("SELECT * FROM trips_by_city EMIT CHANGES", limit=1)
+            return found + [event.kind async for event in events if event.row]
+
+    assert asyncio.run(others()) == [902, "upsert"]
 
 
 def test_a_query_sees_what_was_written_before(trips):
