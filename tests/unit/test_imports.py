@@ -21,10 +21,14 @@ ORDER = [
     "cli",
 ]  # fmt: skip
 # beside the order: what they may import, apart from the modules at the top
-BESIDE = {"local": {"log", "connect"}, "testing": {*ORDER, "local"}}
+BESIDE = {
+    "local": {"log", "connect"},
+    "mcp": {"definitions", "schemas"},  # a client of the gateway
+    "testing": {*ORDER, "local"},
+}
 # what more a package or a module may import
 ALSO = {
-    "cli": {"local", "testing"},
+    "cli": {"local", "mcp", "testing"},
     "connect.local_worker": {"local.private_files"},
     "connect.kept_secrets": {"local.private_files"},
     "engine.__main__": {"local.endpoints"},
@@ -60,6 +64,7 @@ HOMES = {
     "prometheus_client": {"gateway"},
     "typer": {"cli"},
     "prompt_toolkit": {"cli"},
+    "mcp": {"mcp"},
 }
 
 FILES = sorted(ROOT.rglob("*.py"))
