@@ -20,7 +20,11 @@ def tables_cited(freshness: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         f"table {name} ({_places(at['offsets'])}; {_behind(at.get('lag_records'))})"
         for name, at in tables.items()
     )
-    again = [f"{name} AS OF OFFSETS '{json.dumps(at['offsets'])}'" for name, at in tables.items()]
+    again = [
+        f"{name} AS OF OFFSETS '{json.dumps(at['offsets'])}'"
+        for name, at in tables.items()
+        if at["offsets"]
+    ]
     return {
         "citation": f"From {told or 'no table'} as of {as_of}, {age:.1f} s ago.",
         "age_seconds": round(age, 3),

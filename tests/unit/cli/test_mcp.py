@@ -92,6 +92,14 @@ def test_a_query_cites_table_age_and_offsets(gateway: Gateway, place: Session) -
     assert sent(gateway) == [asked]
 
 
+def test_a_table_without_records_is_cited_as_such(gateway: Gateway, place: Session) -> None:
+    tables = {"visits": {"offsets": {}, "lag_records": None}}
+    gateway.answer("POST", "/v1/sql", rows(freshness={"as_of": asked_at(), "tables": tables}))
+    answer = call(place, "query", sql="SELECT * FROM visits")
+    assert "table visits (no offsets; how far behind is not known)" in answer["citation"]
+    assert answer["again"] == []
+
+
 @pytest.mark.parametrize(
     ("sql", "code"),
     [
