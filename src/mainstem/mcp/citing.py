@@ -60,4 +60,5 @@ def _places(offsets: Mapping[str, int]) -> str:
 def _behind(records: int | None) -> str:
     if records is None:
         return "how far behind is not known"
-    return f"{records:,} record{'' if records == 1 else 's'} behind" if records else "up to date"
+    # of the table's own topic: a flow that writes it may be late, which `status` says
+    return f"{records:,} record{'' if records == 1 else 's'} of its topic behind"

@@ -84,7 +84,7 @@ def test_a_query_cites_table_age_and_offsets(gateway: Gateway, place: Session) -
     assert answer["columns"] == COLUMNS
     assert answer["freshness"] == freshness
     assert answer["truncated"] is False
-    assert "table visits (offsets 0:42, 1:7; 3 records behind)" in answer["citation"]
+    assert "table visits (offsets 0:42, 1:7; 3 records of its topic behind)" in answer["citation"]
     assert freshness["as_of"] in answer["citation"]
     assert 2.0 <= answer["age_seconds"] < 60
     assert answer["again"] == ['visits AS OF OFFSETS \'{"0": 42, "1": 7}\'']
