@@ -21,10 +21,14 @@ ORDER = [
     "cli",
 ]  # fmt: skip
 # beside the order: what they may import, apart from the modules at the top
-BESIDE = {"local": {"log", "connect"}, "testing": {*ORDER, "local"}}
+BESIDE = {
+    "local": {"log", "connect"},
+    "mcp": {"definitions", "schemas"},  # a client of the gateway
+    "testing": {*ORDER, "local"},
+}
 # what more a package or a module may import
 ALSO = {
-    "cli": {"local", "testing"},
+    "cli": {"local", "mcp", "testing"},
     # where the running stack and its definitions are, for who gives no address
     "client.admin": {"definitions.project"},
     "client.connecting": {"local.run_file"},
@@ -63,6 +67,7 @@ HOMES = {
     "prometheus_client": {"gateway"},
     "typer": {"cli"},
     "prompt_toolkit": {"cli"},
+    "mcp": {"mcp"},
 }
 
 FILES = sorted(ROOT.rglob("*.py"))

@@ -14,6 +14,7 @@ from mainstem.cli import (
     asyncapi,
     backfill,
     connector,
+    mcp,
     objects,
     pipeline,
     project,
@@ -93,6 +94,7 @@ for noun in (
     asyncapi,
     quarantine,
     transform,
+    mcp,
 ):
     app.add_typer(noun.app)
 

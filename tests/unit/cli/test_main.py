@@ -21,7 +21,7 @@ COMMANDS = list(get_command(app).commands)  # type: ignore[attr-defined]
 def test_all_commands_are_there() -> None:
     wanted = (
         "init up doctor plan apply status drop pause resume backfill sql produce consume topics"
-        " schema asyncapi quarantine connector sink transform"
+        " schema asyncapi quarantine connector sink transform mcp"
     )
     assert sorted(COMMANDS) == sorted(wanted.split())
 

@@ -12,9 +12,11 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from mainstem.cli.context import Session
+from mainstem.cli.context import Options, Session
 from mainstem.cli.schema_users import topic_of, users
+from mainstem.errors import MainstemError
 from mainstem.gateway.registry_app import RegistryApp
+from mainstem.mcp.looking import LOOKING
 from mainstem.schemas.registry_client import RegistryClient
 from mainstem.testing.schemas_topic import MemoryTopic
 
@@ -301,6 +303,19 @@ def test_diff(run: Run, clicks: Path) -> None:
     assert "compatible" in run("schema", "diff", str(clicks), str(other), "--level", "none").err
     assert "COMPATIBILITY_INVALID" in run("schema", "diff", "clicks-value", "--level", "x").err
     assert run("schema", "diff", "clicks-value", "--to", "1").code == 64
+
+
+@pytest.mark.usefixtures("clicks")
+def test_agents_see_the_same(gateway: Gateway) -> None:
+    place = Session(Options(url=gateway.url))
+    tools = {tool.name: tool for tool in LOOKING}
+    shown = tools["schema_show"].call(place, {"subject": "clicks-value", "version": 1})
+    assert (shown["version"], shown["versions"], shown["type"]) == (1, [1, 2], "AVRO")
+    changed = tools["schema_diff"].call(place, {"subject": "clicks-value"})
+    assert (changed["older"], changed["newer"], changed["compatible"]) == (1, 2, True)
+    assert changed["changes"][0]["action"] == "added"
+    with pytest.raises(MainstemError, match="no version before 1"):
+        tools["schema_diff"].call(place, {"subject": "clicks-value", "newer": 1})
 
 
 def test_evolve(run: Run, clicks: Path) -> None:
