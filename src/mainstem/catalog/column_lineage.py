@@ -63,20 +63,20 @@ def column_lineage(catalog: Catalog, definition: Definition) -> ColumnLineage:
         for name, known in definitions.items()
         for column in known.columns
     }
-    columns = [column.name.lower() for column in definition.columns]
-    sides = []
-    for ways in (back, forth):
+
+    def reached(ways: _Ways) -> dict[str, list[Reached]]:
         copies = {place: [o for o, copied in on.items() if copied] for place, on in ways.items()}
-        side = {}
-        for column in columns:
-            start = Place(here, column)
+        found = {}
+        for column in definition.columns:
+            start = Place(here, column.name.lower())
             passed_on = _steps(start, copies)
-            side[column] = [
+            found[start.column] = [
                 Reached(definitions[p.object].name, spelled.get(p, p.column), p in passed_on, far)
                 for p, far in _steps(start, ways).items()
             ]
-        sides.append(side)
-    return ColumnLineage(*sides, not_followed)
+        return found
+
+    return ColumnLineage(reached(back), reached(forth), not_followed)
 
 
 def _inputs(definition: Definition) -> list[str]:

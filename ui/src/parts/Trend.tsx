@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { useTheme } from "./theme";
 
 const MOST_POINTS = 600;
 
@@ -12,6 +13,7 @@ export function Trend({ name, value, format }: { name: string; value: number | n
   const points = useRef<[number[], (number | null)[]]>([[], []]);
   const latest = useRef(value);
   latest.current = value;
+  const [theme] = useTheme();
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
@@ -49,7 +51,7 @@ export function Trend({ name, value, format }: { name: string; value: number | n
       sized.disconnect();
       plot.current?.destroy();
     };
-  }, [format]);
+  }, [format, theme]);
   return (
     <figure className="card" style={{ margin: 0 }}>
       <figcaption className="quiet">
