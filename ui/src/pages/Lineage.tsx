@@ -33,7 +33,10 @@ export default function Lineage() {
   const placed = useMemo(() => place(objects ?? []), [objects]);
   if (objects === undefined || status === undefined) return <Head title="Lineage" />;
   if (objects.length === 0) return <Empty title="Nothing to draw yet">Definitions appear here as soon as they are applied.</Empty>;
-  const look = (name: string) => go(name ? `/lineage?focus=${encodeURIComponent(name)}` : "/lineage");
+  const look = (name: string) => {
+    const next = new URLSearchParams({ ...(search && { search }), ...(name && { focus: name }) });
+    go(next.size > 0 ? `/lineage?${next}` : "/lineage");
+  };
   const focused = objects.find((thing) => thing.name === focus);
   const chosen = asked.columns.find((each) => each.name === column);
   const on = chosen && focused ? columnsOn(focused.name, chosen) : null;
@@ -151,7 +154,7 @@ function upstream(thing: Thing): string[] {
 }
 
 function place(objects: readonly Thing[]): Map<string, { x: number; y: number }> {
-  const graph = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", nodesep: 18, ranksep: 90 }).setDefaultEdgeLabel(() => ({}));
+  const graph = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", nodesep: 30, ranksep: 90 }).setDefaultEdgeLabel(() => ({}));
   const known = new Set(objects.map((thing) => thing.name));
   for (const thing of objects) graph.setNode(thing.name, { width: WIDTH, height: HEIGHT });
   for (const thing of objects) for (const from of upstream(thing)) if (known.has(from)) graph.setEdge(from, thing.name);

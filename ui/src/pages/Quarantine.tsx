@@ -5,6 +5,7 @@ import { path, send } from "../api/gateway";
 import { useAct, useAsked, useReadOnly } from "../api/use";
 import { Bars } from "../parts/Bars";
 import { Grid } from "../parts/Grid";
+import { ReplayMany } from "../parts/ReplayMany";
 import { Badge, Empty, Facts, Head, Same, Time, Told, useAddress } from "../parts/parts";
 import { count, laidOut, number, time } from "../parts/text";
 
@@ -113,6 +114,7 @@ export default function Quarantine() {
             chosen={chosen}
             onPick={(row) => setChosen(row.id)}
           />
+          {(stream || cause) && <ReplayMany stream={stream} cause={cause} key={`${stream} ${cause}`} />}
         </>
       )}
       {chosen && <OneHeld id={chosen} key={chosen} />}
