@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { live } from "../api/live";
 import { useTheme } from "./theme";
 
 const MOST_POINTS = 600;
@@ -35,6 +36,7 @@ export function Trend({ name, value, format }: { name: string; value: number | n
       element,
     );
     const timer = setInterval(() => {
+      if (live.state === "paused") return;
       const [times, values] = points.current;
       times.push(Date.now() / 1000);
       values.push(latest.current ?? null);
