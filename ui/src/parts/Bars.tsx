@@ -1,6 +1,6 @@
 // Counts over time as bars, those of several names one on top of the other.
 
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useTheme } from "./theme";
@@ -20,6 +20,7 @@ export interface Counted {
 export function Bars({ label, counts, step, steps }: { label: string; counts: readonly Counted[]; step: number; steps: number }) {
   const place = useRef<HTMLDivElement>(null);
   const [theme] = useTheme();
+  const last = useLast(step);
   const totals = new Map<string, number>();
   for (const { name, count } of counts) totals.set(name, (totals.get(name) ?? 0) + count);
   const names = [...totals].sort(([, a], [, b]) => b - a).map(([name]) => name);
@@ -32,7 +33,7 @@ export function Bars({ label, counts, step, steps }: { label: string; counts: re
     const colour = (name: string) => styles.getPropertyValue(name).trim();
     const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 } };
     const paths = uPlot.paths.bars?.({ size: [0.8, 60], align: 1 });
-    const [times, ...stacked] = stack(counts, shown, step, steps);
+    const [times, ...stacked] = stack(counts, shown, step, steps, last);
     const plot = new uPlot(
       {
         width: element.clientWidth,
@@ -54,7 +55,7 @@ export function Bars({ label, counts, step, steps }: { label: string; counts: re
       plot.destroy();
     };
     // `known` stands for the counts: they are others each time they are asked for
-  }, [known, step, steps, theme]);
+  }, [known, step, steps, last, theme]);
   const all = counts.reduce((sum, each) => sum + each.count, 0);
   return (
     <>
@@ -70,9 +71,20 @@ export function Bars({ label, counts, step, steps }: { label: string; counts: re
   );
 }
 
-/** The times of all steps up to now, then for each name the height of its bars with those below. */
-function stack(counts: readonly Counted[], names: readonly string[], step: number, steps: number): number[][] {
-  const last = Math.floor(Date.now() / 1000 / step) * step;
+/** When the step begins that is on its way. */
+function useLast(step: number): number {
+  const now = () => Math.floor(Date.now() / 1000 / step) * step;
+  const [last, setLast] = useState(now);
+  useEffect(() => {
+    setLast(now());
+    const timer = setInterval(() => setLast(now()), 5000);
+    return () => clearInterval(timer);
+  }, [step]);
+  return last;
+}
+
+/** The times of all steps up to the last, then for each name the height of its bars with those below. */
+function stack(counts: readonly Counted[], names: readonly string[], step: number, steps: number, last: number): number[][] {
   const times = Array.from({ length: steps }, (_, at) => last - (steps - 1 - at) * step);
   const heights = names.map(() => times.map(() => 0));
   for (const { at, name, count } of counts) {

@@ -35,7 +35,7 @@ export function Records({ topic, writable }: { topic: string; writable: Thing | 
   const headers = records.some((record) => record.headers.length > 0);
   const rows = records.map((record) => rowOf(record, headers));
   const cut = start !== "live" && start !== "newest" && records.length >= MOST;
-  const chosen = records.find((record) => idOf(record) === permalink);
+  const chosen = useOne(topic, permalink, records);
   return (
     <>
       <div className="tools">
@@ -76,9 +76,27 @@ export function Records({ topic, writable }: { topic: string; writable: Thing | 
         />
       )}
       {chosen && <OneRecord record={chosen} writable={writable} />}
-      {permalink && !chosen && data && <p className="quiet">The record {permalink} is not among these.</p>}
+      {permalink && chosen === null && <p className="quiet">The record {permalink} is there no more.</p>}
     </>
   );
+}
+
+/** The record that the address names, though others may have pushed it out of sight; null: it is gone. */
+function useOne(topic: string, id: string, records: readonly LogRecord[]): LogRecord | null | undefined {
+  const inSight = records.find((record) => idOf(record) === id);
+  const [partition, offset] = id.split("/");
+  const asked = !inSight && offset ? `${path`/v1/topics/${topic}/records`}?${new URLSearchParams({ partition: partition ?? "0", offset, limit: "1" })}` : null;
+  const { data } = useAsked<Page>(asked);
+  if (inSight || data === undefined) return inSight;
+  return data.records.find((record) => idOf(record) === id) ?? null;
+}
+
+/** An address that shows the record whatever comes after it. */
+function linkTo(record: LogRecord): string {
+  const place = new URLSearchParams(location.search);
+  const at = { from: "offset", partition: String(record.partition), at: String(record.offset), record: idOf(record) };
+  for (const [name, value] of Object.entries(at)) place.set(name, value);
+  return `${location.origin}${location.pathname}?${place}`;
 }
 
 function recordsPath(topic: string, start: string, partition: string, at: string): string | null {
@@ -159,7 +177,7 @@ function OneRecord({ record, writable }: { record: LogRecord; writable: Thing | 
             Produce again
           </Link>
         )}
-        <Copy text={location.href} label="link" />
+        <Copy text={linkTo(record)} label="link" />
         <Copy text={value} label="value" />
       </div>
       <Facts
