@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, cast
 
 from mainstem.catalog.column_lineage import Reached, column_lineage
 from mainstem.catalog.entry import Catalog, Entry
@@ -48,6 +49,17 @@ def test_back_to_where_it_was_declared() -> None:
     ]
     assert found.goes_into == {"order_id": [], "total": [Reached("copies", "total", True, 1)]}
     assert found.not_followed == []
+
+
+def test_what_python_makes_is_named() -> None:
+    known = catalog()
+    clean = known.entries["clean"].definition
+    assert clean.query is not None
+    made = replace(clean, query=replace(clean.query, python=cast(Any, object())))
+    entries = {**known.entries, "clean": Entry(made, "f")}
+    found = column_lineage(Catalog(entries), entries["totals"].definition)
+    assert found.made_of["total"] == [Reached("clean", "Amount", False, 1)]
+    assert found.not_followed == ["clean"]
 
 
 def test_forth_to_all_that_is_made_of_it() -> None:
