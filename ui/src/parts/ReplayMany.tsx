@@ -49,12 +49,10 @@ export function ReplayMany({ stream, cause }: { stream: string; cause: string })
   return (
     <details className="card">
       <summary>Replay all that are held of {[stream, cause].filter(Boolean).join(": ")}</summary>
-      <label style={{ display: "block", marginTop: 10 }}>
-        <span className="quiet">
-          Mended by a query, or as they are; <code>key</code>, <code>value</code> and <code>cause</code> are texts:
-        </span>
-        <textarea rows={3} aria-label="query" spellCheck={false} value={sql} placeholder={EXAMPLE} onChange={(event) => setSql(event.target.value)} />
-      </label>
+      <p className="quiet">
+        Mended by a query, or as they are; <code>key</code>, <code>value</code> and <code>cause</code> are texts:
+      </p>
+      <textarea rows={3} aria-label="query" spellCheck={false} value={sql} placeholder={EXAMPLE} onChange={(event) => setSql(event.target.value)} />
       <div className="tools" style={{ marginTop: 8 }}>
         <button type="button" disabled={busy} onClick={() => act(true)}>
           Would they fit now?
