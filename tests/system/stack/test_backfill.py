@@ -51,9 +51,9 @@ def test_a_backfill_goes_on_after_a_kill_and_hands_over_exactly(shop, tmp_path):
         shop.do(f"CREATE SINK hit_files FROM hits WITH (connector = 'files', folder = '{files}',"
                 " format = 'jsonl')")  # fmt: skip
         eventually(lambda: _lines(files) >= Counter(counted), SECONDS, what="files")
-        older = shop.cli("backfill", "start", "hit_copies", "--rate", 100, "-o", "json").ok().json
+        older = shop.cli("backfill", "start", "hit_copies", "--rate", 20, "-o", "json").ok().json
         assert older["appends"] and older["records"] >= 2000
-        begun = shop.cli("backfill", "start", "hit_counts", "--rate", 100, "-o", "json").ok().json
+        begun = shop.cli("backfill", "start", "hit_counts", "--rate", 20, "-o", "json").ok().json
         assert begun["records"] >= 2000 and begun["since"] == "beginning"
         shop.refused("BACKFILL_ON_ITS_WAY", "POST", "/v1/backfills/hit_counts", json={})
 

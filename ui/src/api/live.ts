@@ -23,6 +23,10 @@ interface Watched {
 const SETTLE_MS = 20;
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5000;
+const AGAIN_MS = 1000;
+/** Of a problem: the log no longer has what the token names; a server is away for a moment. */
+const GONE = 410;
+const AWAY = 503;
 
 export class Live {
   private readonly watched = new Map<string, Watched>();
@@ -123,6 +127,12 @@ export class Live {
     }
   }
 
+  /** What goes by itself is tried again; a place that the log no longer has is given up. */
+  private failed(entry: Watched, problem: { status?: number }): void {
+    if (problem.status === GONE) entry.after = null;
+    if (problem.status === GONE || problem.status === AWAY) this.reopen(AGAIN_MS);
+  }
+
   private take(block: string): void {
     const data = block.split("\n").find((line) => line.startsWith("data: "));
     if (data === undefined) return;
@@ -130,6 +140,7 @@ export class Live {
     const entry = this.watched.get(said.channel);
     if (entry === undefined) return;
     if (said.id) entry.after = said.id;
+    if (said.event === "error") this.failed(entry, said.data as { status?: number });
     for (const listener of entry.listeners) listener({ name: said.event, data: said.data });
   }
 }

@@ -68,6 +68,7 @@ function apply(held: Held, name: string, data: unknown): void {
   switch (name) {
     case "columns":
       held.columns = data as Column[];
+      held.problem = null;
       return;
     case "snapshot":
       held.rows.clear();

@@ -23,7 +23,7 @@ _TYPES = {
 }
 _HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self';"
+        "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline';"
         " img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none';"
         " frame-ancestors 'none'"
     ),
