@@ -4,6 +4,7 @@ import { lazy, Suspense, useEffect, useState } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { live } from "./api/live";
 import { useLiveState, useProject, useStatus, useStatusFeed } from "./api/use";
+import { Broken } from "./parts/Broken";
 import { Palette } from "./parts/Palette";
 import { Badge, Empty, Head } from "./parts/parts";
 import { number } from "./parts/text";
@@ -68,33 +69,36 @@ export function App() {
         })}
       </nav>
       <main id="main" tabIndex={-1}>
-        <Suspense fallback={<p className="quiet">…</p>}>
-          <Switch>
-            <Route path="/" component={Home} />
-            <Route path="/lineage" component={Lineage} />
-            <Route path="/streams" component={Streams} />
-            <Route path="/streams/:name">{({ name }) => <Stream name={decodeURIComponent(name)} key={name} />}</Route>
-            <Route path="/topics/:name">{({ name }) => <Stream topic={decodeURIComponent(name)} key={name} />}</Route>
-            <Route path="/tables" component={Tables} />
-            <Route path="/tables/:name">{({ name }) => <Table name={decodeURIComponent(name)} key={name} />}</Route>
-            <Route path="/flows" component={Flows} />
-            <Route path="/flows/:name">{({ name }) => <Flow name={decodeURIComponent(name)} key={name} />}</Route>
-            <Route path="/sql" component={Sql} />
-            <Route path="/schemas" component={Schemas} />
-            <Route path="/schemas/:name">{({ name }) => <Subject name={decodeURIComponent(name)} key={name} />}</Route>
-            <Route path="/connectors" component={Connectors} />
-            <Route path="/new-connector" component={NewConnector} />
-            <Route path="/connectors/:name">{({ name }) => <Connector name={decodeURIComponent(name)} key={name} />}</Route>
-            <Route path="/quarantine" component={Quarantine} />
-            <Route path="/plan" component={Plan} />
-            <Route>
-              <Head title="Not here" />
-              <Empty title="There is no page at this address">
-                <Link href="/">Home</Link> has the way to everything; Ctrl-K searches.
-              </Empty>
-            </Route>
-          </Switch>
-        </Suspense>
+        <Unanswered />
+        <Broken key={place}>
+          <Suspense fallback={<p className="quiet">…</p>}>
+            <Switch>
+              <Route path="/" component={Home} />
+              <Route path="/lineage" component={Lineage} />
+              <Route path="/streams" component={Streams} />
+              <Route path="/streams/:name">{({ name }) => <Stream name={decodeURIComponent(name)} key={name} />}</Route>
+              <Route path="/topics/:name">{({ name }) => <Stream topic={decodeURIComponent(name)} key={name} />}</Route>
+              <Route path="/tables" component={Tables} />
+              <Route path="/tables/:name">{({ name }) => <Table name={decodeURIComponent(name)} key={name} />}</Route>
+              <Route path="/flows" component={Flows} />
+              <Route path="/flows/:name">{({ name }) => <Flow name={decodeURIComponent(name)} key={name} />}</Route>
+              <Route path="/sql" component={Sql} />
+              <Route path="/schemas" component={Schemas} />
+              <Route path="/schemas/:name">{({ name }) => <Subject name={decodeURIComponent(name)} key={name} />}</Route>
+              <Route path="/connectors" component={Connectors} />
+              <Route path="/new-connector" component={NewConnector} />
+              <Route path="/connectors/:name">{({ name }) => <Connector name={decodeURIComponent(name)} key={name} />}</Route>
+              <Route path="/quarantine" component={Quarantine} />
+              <Route path="/plan" component={Plan} />
+              <Route>
+                <Head title="Not here" />
+                <Empty title="There is no page at this address">
+                  <Link href="/">Home</Link> has the way to everything; Ctrl-K searches.
+                </Empty>
+              </Route>
+            </Switch>
+          </Suspense>
+        </Broken>
       </main>
       <Palette open={palette} onClose={() => setPalette(false)} />
     </div>
@@ -114,7 +118,7 @@ function Top({ onSearch }: { onSearch: () => void }) {
       <Link href="/" className="brand">
         Mainstem
       </Link>
-      <span title="the project that this gateway serves, and where">
+      <span className="which" title="the project that this gateway serves, and where">
         <strong>{project?.name ?? "…"}</strong> <Badge text={project?.environment ?? "…"} tone="accent" />
       </span>
       {project?.read_only && <Badge text="read-only" tone="warn" />}
@@ -133,6 +137,13 @@ function Top({ onSearch }: { onSearch: () => void }) {
       </button>
     </header>
   );
+}
+
+/** Nothing is known yet, and nobody answers. */
+function Unanswered() {
+  const state = useLiveState();
+  if (useStatus() !== undefined || state !== "reconnecting") return null;
+  return <div className="note">The gateway does not answer. This page goes on by itself when it is back; is <code>mainstem up</code> still running?</div>;
 }
 
 function Count({ of }: { of: string }) {

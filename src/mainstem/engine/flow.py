@@ -436,6 +436,8 @@ class Flow:
         status.batch_id = progress.batch_id
         rested = 0.0 if self._writer is None else self._writer.rested
         status.batch_seconds = round(max(0.0, progress.seconds - rested), 3)
+        run = round(max(0.0, progress.split["run"] - rested), 3)
+        status.batch_split = {**progress.split, "run": run}
         if self.entry.definition.captures is not None:
             # where it is in another system is no position in our log
             told = [source for source in progress.sources if source.latest]

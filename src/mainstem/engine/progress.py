@@ -25,6 +25,14 @@ from mainstem.vocabulary import Offsets
 
 _LOG = logging.getLogger(__name__)
 _PLACES = ("start", "end", "latest")
+PARTS = {
+    "look": ("latestOffset", "getBatch"),
+    "plan": ("queryPlanning",),
+    "run": ("addBatch",),
+    "note": ("walCommit", "commitBatch", "commitOffsets"),
+}
+"""What a batch's time goes into, and Spark's names for it: to look for records, to plan, to compute
+and write, and to note down how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,8 @@ class Progress:
 
     batch_id: int
     seconds: float
+    split: Mapping[str, float]
+    """The same in parts: seconds that went into each of `PARTS`."""
     input_rows: int
     input_rate: float
     watermark: str | None
@@ -97,6 +107,7 @@ class Progress:
         return Progress(
             batch_id=document["batchId"],
             seconds=document["batchDuration"] / 1000,
+            split=_split(document.get("durationMs", {})),
             input_rows=document["numInputRows"],
             # Spark leaves out what is no number
             input_rate=round(document.get("inputRowsPerSecond", 0.0), 1),
@@ -112,6 +123,13 @@ class Progress:
                 for name, seen in document.get("observedMetrics", {}).items()
             },
         )
+
+
+def _split(took: Mapping[str, int]) -> dict[str, float]:
+    return {
+        part: round(sum(took.get(step, 0) for step in steps) / 1000, 3)
+        for part, steps in PARTS.items()
+    }
 
 
 class ProgressListener(StreamingQueryListener):

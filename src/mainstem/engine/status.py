@@ -38,6 +38,8 @@ class FlowStatus:
     process_rate: float = 0.0
     batch_id: int | None = None
     batch_seconds: float | None = None
+    batch_split: dict[str, float] = field(default_factory=dict)
+    """The same by what it went into (`progress.PARTS`), as far as Spark tells."""
     rows_in_total: int = 0
     rows_out_total: int = 0
     lag_records: int | None = None

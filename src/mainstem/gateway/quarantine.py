@@ -9,6 +9,7 @@ from typing import Any
 
 from mainstem.errors import MainstemError
 from mainstem.gateway.contracts import Hidden
+from mainstem.gateway.quarantine_arrivals import Arrived
 from mainstem.gateway.quarantine_follower import QuarantineFollower
 from mainstem.gateway.quarantine_index import QuarantineIndex, Selection
 from mainstem.gateway.shown import shown
@@ -101,6 +102,11 @@ class Quarantine:
             if selection.may_take(k)
         ]
         return sorted(rows, key=lambda row: (-row[State.HELD], row["object"], row["cause"]))
+
+    def arrivals(self, minutes: int, name: str | None) -> list[Arrived]:
+        """How many records were put here in each step of so many minutes of the last day."""
+        index, _ = self._follower.index()
+        return index.arrivals.counts(minutes, name)
 
     def status(self) -> dict[str, Any]:
         """The counts for the status document: held ones by object, and totals."""

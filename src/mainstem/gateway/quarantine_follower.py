@@ -103,7 +103,9 @@ class QuarantineFollower:
 
 def _apply(index: QuarantineIndex, record: Record) -> None:
     if record.topic == QUARANTINE_TOPIC:
-        index.add(read_quarantined(record))
+        entry = read_quarantined(record)
+        index.add(entry)
+        index.arrivals.add(entry.reader, record.timestamp)
         return
     if record.topic == QUARANTINE_COUNTS_TOPIC:
         counted = read_counted(record)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mainstem.gateway.quarantine_arrivals import Arrivals
 from mainstem.log.quarantine import Quarantined
 from mainstem.log.rule_counts import counted_for
 from mainstem.log.settle import State
@@ -73,6 +74,7 @@ class QuarantineIndex:
     """States and kinds of all records. Safe to use from several threads."""
 
     def __init__(self, first: int) -> None:
+        self.arrivals = Arrivals()
         self._first = first
         self._states = bytearray()
         self._kinds = array("I")

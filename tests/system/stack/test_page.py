@@ -28,6 +28,8 @@ PAGES = (
     "/tables/sales_by_product",
     "/flows",
     "/flows/sales_by_product",
+    "/lineage?focus=sales_by_product&column=revenue",
+    "/streams/orders?tab=topic",
     "/sql",
     "/schemas",
     "/connectors",
@@ -114,8 +116,10 @@ def test_home_leads_to_what_is_wrong(shop, page):
     page.get_by_label("value").fill('{"id": 1, "n": 7}')
     page.get_by_role("button", name="Would it fit now?").click()
     expect(page.get_by_text("would be replayed")).to_be_visible()
+    expect(page.get_by_role("img", name="records put into quarantine")).to_be_visible()
     page.get_by_role("button", name="Replay", exact=True).click()
-    expect(page.get_by_text("replayed", exact=True)).to_be_visible()
+    outcome = page.get_by_role("status").filter(has_text=re.compile(r"^\s*replayed"))
+    expect(outcome).to_be_visible()
     page.goto("/streams/page_bad_copy")
     expect(page.get_by_role("table", name="records of page_bad_copy")).to_contain_text('"n":7')
 
@@ -170,7 +174,7 @@ def test_ten_thousand_topics(page):
         topics = [{"name": f"topic-{n:05}", **topic} for n in range(10_000)]
         route.fulfill(json={"topics": topics})
 
-    page.route("**/v1/topics", many)
+    page.route(re.compile(r"/v1/topics\?"), many)
     page.goto("/streams")
     expect(page.get_by_role("link", name="topic-00001")).to_be_visible()
     assert page.get_by_role("row").count() < 100
@@ -250,6 +254,29 @@ def test_produced_by_a_form(page):
     expect(page.get_by_text("written", exact=True)).to_be_visible()
     page.goto("/tables/sales_by_product")
     expect(page.get_by_role("table", name="rows of")).to_contain_text("formed")
+
+
+def test_a_record_is_produced_again(shop, page):
+    shop.write("clicks", click("/again"))
+    page.goto("/streams/clicks")
+    row = page.get_by_role("table", name="records of clicks").get_by_role("row")
+    row.filter(has_text="/again").first.click()
+    page.get_by_role("link", name="Produce again").click()
+    expect(page.get_by_label("rows")).to_have_value(re.compile('"page": "/again"'))
+    page.get_by_role("button", name="Produce").click()
+    expect(page.get_by_text("written", exact=True)).to_be_visible()
+    page.goto("/streams/clicks?tab=topic")
+    expect(page.get_by_role("heading", name="Partitions")).to_be_visible()
+
+
+def test_where_a_column_comes_from(page):
+    page.goto("/lineage?focus=sales_by_product")
+    columns = page.get_by_role("region", name="columns of sales_by_product")
+    columns.get_by_role("button", name="revenue").click()
+    columns.get_by_role("link", name="orders.amount").click()
+    expect(page).to_have_url(re.compile("focus=orders&column=amount"))
+    way = page.get_by_role("link", name="sales_by_product.revenue")
+    expect(way).to_be_visible()
 
 
 def test_the_plan_is_that_of_the_command_line(shop, page):

@@ -35,6 +35,7 @@ def catalog(sql: str, columns: str) -> Catalog:
         ("SELECT p.Email AS contact, id FROM people p", "contact id", {"contact"}),
         ("SELECT CAST((email) AS BINARY) AS b FROM people", "b", {"b"}),
         ("SELECT home.street FROM people", "street", {"street"}),
+        ("SELECT p.home.street FROM people p", "street", {"street"}),
         ("SELECT x.mail FROM (SELECT email AS mail FROM people) x", "mail", {"mail"}),
         ("WITH c AS (SELECT * FROM people) SELECT c.* FROM c", "id email home", {"email", "home"}),
         ("SELECT id AS a FROM people UNION ALL SELECT email FROM people", "a", {"a"}),

@@ -16,7 +16,7 @@ DOCUMENT: dict[str, Any] = {
     "batchDuration": 1250,
     "numInputRows": 3,
     "inputRowsPerSecond": 12.345,
-    "durationMs": {"triggerExecution": 1250},
+    "durationMs": {"triggerExecution": 1250, "latestOffset": 20, "getBatch": 5, "addBatch": 1000},
     "eventTime": {"max": "2026-11-15T19:00:00.000Z", "watermark": "2026-11-15T18:00:00.000Z"},
     "stateOperators": [{"operatorName": "stateStoreSave", "numRowsTotal": 2}],
     "sources": [
@@ -32,6 +32,7 @@ def test_a_batch() -> None:
     progress = Progress.of(json.dumps(DOCUMENT))
     assert (progress.batch_id, progress.seconds, progress.input_rows) == (7, 1.25, 3)
     assert progress.input_rate == 12.3
+    assert progress.split == {"look": 0.025, "plan": 0.0, "run": 1.0, "note": 0.0}
     assert progress.watermark == "2026-11-15T18:00:00.000Z"
     assert [(s.start, s.end) for s in progress.sources] == [
         ({}, {"a": {0: 5, 1: 7}}),

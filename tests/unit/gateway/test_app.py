@@ -244,6 +244,21 @@ def test_a_wildcard_stream_tells_its_topics(client: TestClient) -> None:
     assert client.get("/v1/objects/clicks").json()["topics"] == ["clicks"]
 
 
+def test_columns_and_what_is_made_of_them(client: TestClient) -> None:
+    answer = client.get("/v1/objects/CLICKS/columns").json()
+    assert (answer["object"], answer["not_followed"]) == ("clicks", [])
+    first = answer["columns"][0]
+    assert first["made_of"] == []
+    [copy] = first["goes_into"]
+    assert copy == {"object": "home", "column": first["name"], "copied": True, "steps": 1}
+    assert client.get("/v1/objects/x/columns").json()["title"] == "UNKNOWN_RELATION"
+
+
+def test_why_a_window_waits(client: TestClient) -> None:
+    assert client.get("/v1/objects/home/waiting").json() == {"reasons": []}  # it has none
+    assert client.get("/v1/objects/x/waiting").json()["title"] == "UNKNOWN_RELATION"
+
+
 def test_rules_and_tags_are_shown(client: TestClient) -> None:
     note = sql(client, "DESCRIBE clicks")["note"]
     assert note.splitlines() == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -195,6 +196,18 @@ def test_one_whole_record(client: TestClient) -> None:
 def test_summary(client: TestClient) -> None:
     [all_of_it] = client.get("/v1/quarantine/summary", params={"stream": "gone"}).json()["counts"]
     assert (all_of_it["cause"], all_of_it["held"]) == ("bad #", 1)
+
+
+def test_over_time(client: TestClient, log: Log) -> None:
+    now = int(time.time())
+    for name in ("orders", "orders", "gone"):
+        log.known.arrivals.add(name, now * 1000)
+    answer = client.get("/v1/quarantine/arrivals", params={"stream": "orders"}).json()
+    assert answer["step_seconds"] == 3600
+    [counted] = answer["counts"]
+    assert (counted["object"], counted["records"]) == ("orders", 2)
+    assert 0 <= now - counted["at"] <= 3600
+    assert client.get("/v1/quarantine/arrivals?step=day").json()["title"] == "BAD_REQUEST"
 
 
 def test_a_row_of_a_computed_table_is_not_written_by_hand(log: Log, engine: Engine) -> None:

@@ -19,10 +19,25 @@ export async function ask<T>(path: string, options?: RequestInit): Promise<T> {
       hint: "Is `mainstem up` still running? This page goes on by itself when it is back.",
     });
   }
-  const text = await response.text();
-  const said: unknown = text ? JSON.parse(text) : null;
-  if (!response.ok) throw new Refused(said as Problem);
+  const said = read(await response.text());
+  if (!response.ok || said === undefined) throw new Refused(problemIn(said, response));
   return said as T;
+}
+
+/** JSON; undefined: it is none. */
+function read(text: string): unknown {
+  try {
+    return text ? JSON.parse(text) : null;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The registry has words of its own, and what stands between may answer with a page. */
+function problemIn(said: unknown, { status, statusText }: Response): Problem {
+  const { title, detail, message } = (said ?? {}) as Partial<Problem> & { message?: string };
+  if (title && detail) return said as Problem;
+  return { title: `HTTP ${status}`, detail: message ?? detail ?? (statusText || "the answer is not JSON"), status };
 }
 
 export function send<T>(method: "POST" | "PUT" | "DELETE", path: string, body?: unknown): Promise<T> {

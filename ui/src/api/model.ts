@@ -23,6 +23,7 @@ export interface FlowStatus {
   process_rate?: number;
   batch_id?: number | null;
   batch_seconds?: number | null;
+  batch_split?: Record<string, number>;
   rows_in_total?: number;
   rows_out_total?: number;
   lag_records?: number | null;
@@ -44,9 +45,9 @@ export interface FlowStatus {
 
 export interface Rule {
   name: string;
-  text: string;
+  condition: string;
   on_violation: string;
-  broken: number;
+  records: number | null;
 }
 
 export type Kind = "stream" | "table" | "source";
@@ -155,6 +156,32 @@ export interface Topic {
   replication_factor: number;
   records: number | null;
   config: Record<string, string>;
+}
+
+export interface TopicParts extends Topic {
+  by_partition: { partition: number; begin: number; end: number; leader: number; replicas: number[]; in_sync: number[] }[];
+}
+
+export interface Group {
+  group: string;
+  state: string;
+  members: { id: string; client: string; host: string }[];
+  offsets: { topic: string; partition: number; committed: number; end: number; lag: number }[];
+  lag: number;
+}
+
+export interface ReachedColumn {
+  object: string;
+  column: string;
+  copied: boolean;
+  steps: number;
+}
+
+export interface LineageColumn {
+  name: string;
+  type: string;
+  made_of: ReachedColumn[];
+  goes_into: ReachedColumn[];
 }
 
 export interface LogRecord {

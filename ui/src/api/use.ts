@@ -53,13 +53,14 @@ export function useObjects(): Thing[] | undefined {
     ?.objects;
 }
 
-/** What is asked again each `every` milliseconds, or only once. */
+/** What is asked again each `every` milliseconds, while the tab is not paused, or only once. */
 export function useAsked<T>(path: string | null, every?: number): { data: T | undefined; problem: Problem | null } {
+  const paused = useLiveState() === "paused";
   const { data, error } = useQuery<T>({
     queryKey: ["asked", path],
     queryFn: () => ask<T>(path as string),
     enabled: path !== null,
-    refetchInterval: every ?? false,
+    refetchInterval: (!paused && every) || false,
   });
   return { data, problem: problemOf(error) };
 }

@@ -4,10 +4,11 @@ import dagre from "@dagrejs/dagre";
 import { Background, Controls, Handle, Position, ReactFlow, type Edge, type Node, type NodeProps } from "@xyflow/react";
 import "@xyflow/react/dist/style.css";
 import { useMemo } from "react";
-import { useLocation } from "wouter";
+import { Link, useLocation } from "wouter";
 import { hrefOf } from "../api/health";
-import type { Status, Thing } from "../api/model";
+import type { LineageColumn, Status, Thing } from "../api/model";
 import { useObjects, useStatus } from "../api/use";
+import { Columns, useColumns } from "../parts/Columns";
 import { Badge, Empty, Head, Same, useAddress } from "../parts/parts";
 import { number, seconds } from "../parts/text";
 import { useTheme } from "../parts/theme";
@@ -17,7 +18,7 @@ const HEIGHT = 62;
 const FRESH_SECONDS = 5;
 const LATE_SECONDS = 30;
 
-type Look = { thing: Thing; kind: string; state: string; rate: number | null; age: number | null; faded: boolean };
+type Look = { thing: Thing; kind: string; state: string; rate: number | null; age: number | null; faded: boolean; chosen: boolean; columns: string[] };
 type ThingNode = Node<Look, "thing">;
 
 export default function Lineage() {
@@ -25,23 +26,33 @@ export default function Lineage() {
   const status = useStatus();
   const [, go] = useLocation();
   const [search, setSearch] = useAddress("search");
-  const [focus, setFocus] = useAddress("focus");
+  const [focus] = useAddress("focus");
+  const [column, setColumn] = useAddress("column");
   const [theme] = useTheme();
+  const asked = useColumns(focus);
   const placed = useMemo(() => place(objects ?? []), [objects]);
   if (objects === undefined || status === undefined) return <Head title="Lineage" />;
   if (objects.length === 0) return <Empty title="Nothing to draw yet">Definitions appear here as soon as they are applied.</Empty>;
-  const kept = focus ? around(objects, focus) : null;
+  const look = (name: string) => {
+    const next = new URLSearchParams({ ...(search && { search }), ...(name && { focus: name }) });
+    go(next.size > 0 ? `/lineage?${next}` : "/lineage");
+  };
+  const focused = objects.find((thing) => thing.name === focus);
+  const chosen = asked.columns.find((each) => each.name === column);
+  const on = chosen && focused ? columnsOn(focused.name, chosen) : null;
+  const kept = on ? new Set(on.keys()) : focused ? around(objects, focused.name) : null;
   const nodes: ThingNode[] = objects.map((thing) => {
     const faded = (kept !== null && !kept.has(thing.name)) || (search !== "" && !thing.name.toLowerCase().includes(search.toLowerCase()));
     return {
       id: thing.name,
       type: "thing",
       position: placed.get(thing.name) ?? { x: 0, y: 0 },
-      data: { ...moving(thing, status), thing, faded },
+      data: { ...moving(thing, status), thing, faded, chosen: thing === focused, columns: on?.get(thing.name) ?? [] },
     };
   });
+  const known = new Set(objects.map((thing) => thing.name));
   const edges: Edge[] = objects.flatMap((thing) =>
-    upstream(thing).map((from) => {
+    upstream(thing).filter((from) => known.has(from)).map((from) => {
       const { rate, age } = moving(thing, status);
       const colour = age === null ? "var(--line-strong)" : age > LATE_SECONDS ? "var(--bad)" : age > FRESH_SECONDS ? "var(--warn)" : "var(--good)";
       return {
@@ -59,13 +70,23 @@ export default function Lineage() {
       <Head title="Lineage">
         <span className="fill" />
         <input type="search" aria-label="search" placeholder="search" value={search} onChange={(event) => setSearch(event.target.value)} />
-        {focus && (
-          <button type="button" onClick={() => setFocus("")}>
-            show all, not only around {focus}
-          </button>
-        )}
+        <label>
+          around{" "}
+          <select value={focused?.name ?? ""} onChange={(event) => look(event.target.value)}>
+            <option value="">all</option>
+            {objects.map((thing) => <option key={thing.name}>{thing.name}</option>)}
+          </select>
+        </label>
+        {focused && <Link href={hrefOf(focused)} className="button">Open</Link>}
       </Head>
-      <div className="graph">
+      {focus && !focused && <p className="quiet">There is nothing that is called “{focus}”.</p>}
+      <div
+        className={focused ? "graph short" : "graph"}
+        onKeyDown={(event) => {
+          const name = event.key === "Enter" ? (event.target as HTMLElement).closest<HTMLElement>(".react-flow__node")?.dataset.id : undefined;
+          if (name) look(name === focus ? "" : name);
+        }}
+      >
         <ReactFlow<ThingNode>
           nodes={nodes}
           edges={edges}
@@ -76,15 +97,16 @@ export default function Lineage() {
           minZoom={0.1}
           nodesDraggable={false}
           nodesConnectable={false}
-          onNodeClick={(_, node) => setFocus(node.id === focus ? "" : node.id)}
+          onNodeClick={(_, node) => look(node.id === focus ? "" : node.id)}
           onNodeDoubleClick={(_, node) => go(hrefOf(node.data.thing))}
         >
           <Background />
           <Controls showInteractive={false} />
         </ReactFlow>
       </div>
-      <p className="quiet">A click shows what is before and behind an object; a double click opens it. Green: fresh; amber: over {FRESH_SECONDS} s behind; red: over {LATE_SECONDS} s.</p>
-      <Same ways={{ command: "mainstem sql -e 'SHOW STREAMS'", REST: "curl -s $GATEWAY/v1/objects" }} />
+      {focused && <Columns of={focused.name} asked={asked} chosen={chosen} onChoose={setColumn} />}
+      <p className="quiet">A click, or Enter, shows what is before and behind an object; a double click opens it. Green: fresh; amber: over {FRESH_SECONDS} s behind; red: over {LATE_SECONDS} s.</p>
+      <Same ways={{ command: "mainstem sql -e 'SHOW STREAMS'", REST: "curl -s $GATEWAY/v1/objects", columns: `curl -s $GATEWAY/v1/objects/${encodeURIComponent(focus || "NAME")}/columns` }} />
     </>
   );
 }
@@ -92,9 +114,9 @@ export default function Lineage() {
 const NODES = { thing: ThingBox };
 
 function ThingBox({ data }: NodeProps<ThingNode>) {
-  const { thing, kind, state, rate, age, faded } = data;
+  const { thing, kind, state, rate, age, faded, chosen, columns } = data;
   return (
-    <div className={`node ${faded ? "faded" : ""}`} style={{ "--of-kind": `var(--${kind})` } as React.CSSProperties}>
+    <div className={`node ${faded ? "faded" : ""} ${chosen ? "chosen" : ""}`} style={{ "--of-kind": `var(--${kind})` } as React.CSSProperties}>
       <Handle type="target" position={Position.Left} />
       <div className="name" title={thing.name}>
         {thing.name}
@@ -103,6 +125,11 @@ function ThingBox({ data }: NodeProps<ThingNode>) {
         <span>{kind}</span>
         {state && <Badge text={state} />}
       </div>
+      {columns.length > 0 && (
+        <div className="columns" title={columns.join(", ")}>
+          {columns.join(", ")}
+        </div>
+      )}
       <div className="line">
         <span>{rate === null ? "" : `${number(rate)}/s`}</span>
         <span>{age === null ? "" : `${seconds(age)} behind`}</span>
@@ -112,7 +139,7 @@ function ThingBox({ data }: NodeProps<ThingNode>) {
   );
 }
 
-function moving(thing: Thing, status: Status): Omit<Look, "thing" | "faded"> {
+function moving(thing: Thing, status: Status): Pick<Look, "kind" | "state" | "rate" | "age"> {
   const kind = thing.sink ? "sink" : thing.kind;
   const connector = status.connectors.find((each) => each.name === thing.name);
   if (thing.kind === "source") return { kind, state: connector?.state ?? "", rate: null, age: null };
@@ -127,12 +154,19 @@ function upstream(thing: Thing): string[] {
 }
 
 function place(objects: readonly Thing[]): Map<string, { x: number; y: number }> {
-  const graph = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", nodesep: 18, ranksep: 90 }).setDefaultEdgeLabel(() => ({}));
+  const graph = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", nodesep: 30, ranksep: 90 }).setDefaultEdgeLabel(() => ({}));
   const known = new Set(objects.map((thing) => thing.name));
   for (const thing of objects) graph.setNode(thing.name, { width: WIDTH, height: HEIGHT });
   for (const thing of objects) for (const from of upstream(thing)) if (known.has(from)) graph.setEdge(from, thing.name);
   dagre.layout(graph);
   return new Map(objects.map(({ name }) => [name, { x: graph.node(name).x - WIDTH / 2, y: graph.node(name).y - HEIGHT / 2 }]));
+}
+
+/** The objects that a column comes through, each with its columns. */
+function columnsOn(name: string, column: LineageColumn): Map<string, string[]> {
+  const found = new Map([[name, [column.name]]]);
+  for (const each of [...column.made_of, ...column.goes_into]) found.set(each.object, [...(found.get(each.object) ?? []), each.column]);
+  return found;
 }
 
 /** All that is before and behind one of them. */

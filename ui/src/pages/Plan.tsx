@@ -64,6 +64,7 @@ export default function Plan() {
         </button>
       </Head>
       <Told problem={plan.problem ?? apply.problem} />
+      {plan.busy && <p className="quiet">The files are compared with what runs …</p>}
       {apply.done && (
         <div className="note" role="status">
           applied: {count(apply.done.applied, "change")}

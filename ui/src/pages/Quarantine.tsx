@@ -3,7 +3,9 @@
 import { useState } from "react";
 import { path, send } from "../api/gateway";
 import { useAct, useAsked, useReadOnly } from "../api/use";
+import { Bars } from "../parts/Bars";
 import { Grid } from "../parts/Grid";
+import { ReplayMany } from "../parts/ReplayMany";
 import { Badge, Empty, Facts, Head, Same, Time, Told, useAddress } from "../parts/parts";
 import { count, laidOut, number, time } from "../parts/text";
 
@@ -64,6 +66,7 @@ export default function Quarantine() {
         )}
       </Head>
       <Told problem={problem} />
+      <OverTime stream={stream} />
       {summary && held.length === 0 ? (
         <Empty title="The quarantine is empty">Every record was taken in, was mended and replayed, or was given up by a person.</Empty>
       ) : (
@@ -111,11 +114,41 @@ export default function Quarantine() {
             chosen={chosen}
             onPick={(row) => setChosen(row.id)}
           />
-          {chosen && <OneHeld id={chosen} key={chosen} />}
+          {(stream || cause) && <ReplayMany stream={stream} cause={cause} key={`${stream} ${cause}`} />}
         </>
       )}
+      {chosen && <OneHeld id={chosen} key={chosen} />}
       <Same ways={{ list: `mainstem quarantine list${stream ? ` --stream ${stream}` : ""}`, show: `mainstem quarantine show ${chosen || "ID"}`, replay: `mainstem quarantine replay ${chosen || "ID"}` }} />
     </>
+  );
+}
+
+const SPANS = {
+  minute: { text: "the last hour, by minute", seconds: 60, steps: 60 },
+  hour: { text: "the last day, by hour", seconds: 3600, steps: 24 },
+};
+
+/** What came in, whatever became of it. */
+function OverTime({ stream }: { stream: string }) {
+  const [span, setSpan] = useAddress("by", "hour");
+  const { seconds, steps } = span === "minute" ? SPANS.minute : SPANS.hour;
+  const asked = new URLSearchParams({ step: span === "minute" ? "minute" : "hour", ...(stream ? { stream } : {}) });
+  const { data, problem } = useAsked<{ counts: { at: number; object: string; records: number }[] }>(`/v1/quarantine/arrivals?${asked}`, 5000);
+  const first = (Math.floor(Date.now() / 1000 / seconds) - steps + 1) * seconds;
+  const counts = (data?.counts ?? []).filter(({ at }) => at >= first).map(({ at, object, records }) => ({ at, name: object, count: records }));
+  return (
+    <div className="card">
+      <div className="head">
+        <h2>Put into quarantine</h2>
+        <select aria-label="time" value={span} onChange={(event) => setSpan(event.target.value)}>
+          {Object.entries(SPANS).map(([value, { text }]) => (
+            <option key={value} value={value}>{text}</option>
+          ))}
+        </select>
+      </div>
+      <Told problem={problem} />
+      {data && counts.length === 0 ? <p className="quiet">Nothing in this time.</p> : <Bars label="records put into quarantine" counts={counts} step={seconds} steps={steps} />}
+    </div>
   );
 }
 
@@ -147,10 +180,10 @@ function OneHeld({ id }: { id: string }) {
         <button type="button" disabled={settle.busy} onClick={() => settle.act({ way: "replay", dry_run: true })}>
           Would it fit now?
         </button>
-        <button type="button" className="main" disabled={readOnly || settle.busy} onClick={() => settle.act({ way: "replay", dry_run: false })}>
+        <button type="button" className="main" disabled={readOnly || settle.busy || data.state !== "held"} onClick={() => settle.act({ way: "replay", dry_run: false })}>
           Replay
         </button>
-        <button type="button" className="danger" disabled={readOnly || settle.busy} onClick={() => settle.act({ way: "discard", dry_run: false })}>
+        <button type="button" className="danger" disabled={readOnly || settle.busy || data.state !== "held"} onClick={() => settle.act({ way: "discard", dry_run: false })}>
           Give up
         </button>
         {outcome && (

@@ -44,7 +44,7 @@ export default function Sql() {
   const [problem, setProblem] = useState<{ told: Problem; from: number } | null>(null);
   const [busy, setBusy] = useState(false);
   const [took, setTook] = useState(0);
-  const [pushed, setPushed] = useState<string | null>(null);
+  const [pushed, setPushed] = useState<{ sql: string; run: number } | null>(null);
   const handle = useRef<EditorHandle | null>(null);
   const sheet = state.sheets.find((each) => each.id === state.chosen) ?? state.sheets[0];
   const change = (next: Kept) => {
@@ -61,7 +61,7 @@ export default function Sql() {
     setAnswer(null);
     setPushed(null);
     if (!before && isPush(asked)) {
-      setPushed(asked);
+      setPushed({ sql: asked, run: Date.now() });
       return;
     }
     setBusy(true);
@@ -124,7 +124,7 @@ export default function Sql() {
       </div>
       <Told problem={problem?.told} />
       {answer && <Answered answer={answer} label="answer" />}
-      {pushed !== null && <Pushed sql={pushed} key={pushed} />}
+      {pushed !== null && <Pushed sql={pushed.sql} key={pushed.run} />}
       <Same ways={{ command: `mainstem sql -e "${(sheet?.text ?? "").replaceAll("\n", " ").replaceAll('"', '\\"')}"`, shell: "mainstem sql" }} />
     </>
   );

@@ -13,7 +13,7 @@ export default function Streams() {
   const objects = useObjects();
   const status = useStatus();
   const [search, setSearch] = useAddress("search");
-  const { data, problem } = useAsked<{ topics: Topic[] }>("/v1/topics", 5000);
+  const { data, problem } = useAsked<{ topics: Topic[]; next: string | null }>("/v1/topics?limit=10000", 5000);
   const streams = (objects ?? []).filter((thing) => thing.kind === "stream" && !thing.sink);
   const topics = new Map((data?.topics ?? []).map((topic) => [topic.name, topic]));
   const defined = new Set((objects ?? []).map((thing) => thing.topic));
@@ -46,6 +46,7 @@ export default function Streams() {
         <input type="search" aria-label="search" placeholder="search" value={search} onChange={(event) => setSearch(event.target.value)} />
       </Head>
       <Told problem={problem} />
+      {data?.next && <p className="quiet">These are the first 10,000 topics.</p>}
       {found.length === 0 ? (
         <Empty title={rows.length === 0 ? "No streams yet" : `Nothing has “${search}” in its name`}>
           <Link href="/sql">CREATE STREAM</Link> makes one.

@@ -92,9 +92,19 @@ function LiveTable({ table }: { table: Thing }) {
   );
 }
 
+/** What the address says; a person may have changed it. */
+function parsed(text: string): Record<string, string> {
+  try {
+    const read: unknown = JSON.parse(text);
+    return typeof read === "object" && read !== null ? (read as Record<string, string>) : {};
+  } catch {
+    return {};
+  }
+}
+
 function LookUp({ table }: { table: Thing }) {
   const [text, setText] = useAddress("key");
-  const values = text ? (JSON.parse(text) as Record<string, string>) : {};
+  const values = parsed(text);
   const complete = table.key.every((column) => values[column]);
   const asked = complete ? `${path`/v1/tables/${table.name}/rows`}?${new URLSearchParams(values)}` : null;
   const { data, problem } = useAsked<Answer>(asked, 1000);
@@ -107,6 +117,7 @@ function LookUp({ table }: { table: Thing }) {
           </label>
         ))}
       </div>
+      {!complete && <p className="quiet">The row shows when {table.key.length > 1 ? "all columns of the key have" : "the key has"} a value, and then each change of it.</p>}
       <Told problem={problem} />
       {data && <Answered answer={data} label="found" />}
     </div>

@@ -19,7 +19,7 @@ export function AsOf({ table }: { table: Thing }) {
   const [moment, setMoment] = useAddress("moment");
   const [place, setPlace] = useState(10);
   const ask = useAct((at: string) => send<Answer>("POST", "/v1/sql", { sql: statement(at) }));
-  const statement = (at: string) => `SELECT * FROM ${quoted(table.name)} AS OF TIMESTAMP '${at}' LIMIT 1000`;
+  const statement = (at: string) => `SELECT * FROM ${quoted(table.name)} AS OF TIMESTAMP '${at.replaceAll("'", "''")}' LIMIT 1000`;
   const look = (at: string) => {
     setMoment(at);
     ask.act(at);

@@ -63,6 +63,7 @@ export function Definition({ of }: { of: Thing }) {
             <thead>
               <tr>
                 <th>rule</th>
+                <th>condition</th>
                 <th>on violation</th>
                 <th className="number">broken</th>
               </tr>
@@ -71,8 +72,9 @@ export function Definition({ of }: { of: Thing }) {
               {of.rules.map((rule) => (
                 <tr key={rule.name}>
                   <td className="mono">{rule.name}</td>
+                  <td className="mono">{rule.condition}</td>
                   <td>{rule.on_violation}</td>
-                  <td className="number">{number(rule.broken)}</td>
+                  <td className="number">{number(rule.records)}</td>
                 </tr>
               ))}
             </tbody>

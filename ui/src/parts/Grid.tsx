@@ -59,15 +59,19 @@ export function Grid(props: {
           if (row === undefined) return null;
           return (
             <div
-              key={`${row.id}#${row.changes ?? 0}`}
+              key={row.id}
               role="row"
               aria-rowindex={item.index + 1}
               tabIndex={onPick ? 0 : undefined}
-              className={["row", row.changes ? "changed" : "", onPick ? "pick" : "", row.id === props.chosen ? "chosen" : ""].join(" ")}
+              className={["row", row.changes ? `changed${row.changes % 2}` : "", onPick ? "pick" : "", row.id === props.chosen ? "chosen" : ""].join(" ")}
               style={{ gridTemplateColumns: template, transform: `translateY(${item.start}px)`, height: ROW_PIXELS }}
               onClick={() => onPick?.(row)}
               onKeyDown={(event) => {
-                if (event.key === "Enter") onPick?.(row);
+                const beside = event.key === "ArrowDown" ? "nextElementSibling" : event.key === "ArrowUp" ? "previousElementSibling" : null;
+                if (event.key === "Enter" || event.key === " ") onPick?.(row);
+                else if (beside) (event.currentTarget[beside] as HTMLElement | null)?.focus();
+                else return;
+                event.preventDefault();
               }}
             >
               {row.cells.map((value, index) => (

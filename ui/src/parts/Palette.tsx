@@ -40,6 +40,9 @@ export function Palette({ open, onClose }: { open: boolean; onClose: () => void 
     }
     if (!open) dialog.current?.close();
   }, [open]);
+  useEffect(() => {
+    void document.getElementById(`found-${chosen}`)?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
   const visit = (place: Place | undefined) => {
     if (place === undefined) return;
     onClose();

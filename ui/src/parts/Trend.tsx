@@ -3,6 +3,8 @@
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { live } from "../api/live";
+import { useTheme } from "./theme";
 
 const MOST_POINTS = 600;
 
@@ -12,6 +14,7 @@ export function Trend({ name, value, format }: { name: string; value: number | n
   const points = useRef<[number[], (number | null)[]]>([[], []]);
   const latest = useRef(value);
   latest.current = value;
+  const [theme] = useTheme();
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
@@ -33,6 +36,7 @@ export function Trend({ name, value, format }: { name: string; value: number | n
       element,
     );
     const timer = setInterval(() => {
+      if (live.state === "paused") return;
       const [times, values] = points.current;
       times.push(Date.now() / 1000);
       values.push(latest.current ?? null);
@@ -49,7 +53,7 @@ export function Trend({ name, value, format }: { name: string; value: number | n
       sized.disconnect();
       plot.current?.destroy();
     };
-  }, [format]);
+  }, [format, theme]);
   return (
     <figure className="card" style={{ margin: 0 }}>
       <figcaption className="quiet">

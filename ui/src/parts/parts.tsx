@@ -137,8 +137,9 @@ export function useAddress(name: string, otherwise = ""): [string, (value: strin
     value,
     (next) =>
       setSearch(
-        (before) => {
-          const after = new URLSearchParams(before);
+        () => {
+          // as it is now: another part may have been set since this was drawn
+          const after = new URLSearchParams(location.search);
           if (next === otherwise) after.delete(name);
           else after.set(name, next);
           return after;

@@ -1,21 +1,28 @@
 // Dark or light: as the system says, until a person chooses.
 
-import { useEffect, useState } from "react";
+import { useSyncExternalStore } from "react";
 
 const KEY = "mainstem.theme";
-type Theme = "dark" | "light";
+export type Theme = "dark" | "light";
+
+let theme: Theme = first();
+const told = new Set<() => void>();
+document.documentElement.dataset.theme = theme;
 
 export function useTheme(): [Theme, () => void] {
-  const [theme, setTheme] = useState<Theme>(first);
-  useEffect(() => {
-    document.documentElement.dataset.theme = theme;
-  }, [theme]);
-  const turn = () => {
-    const next = theme === "dark" ? "light" : "dark";
-    localStorage.setItem(KEY, next);
-    setTheme(next);
-  };
-  return [theme, turn];
+  return [useSyncExternalStore(listen, () => theme), turn];
+}
+
+function listen(listener: () => void): () => void {
+  told.add(listener);
+  return () => told.delete(listener);
+}
+
+function turn(): void {
+  theme = theme === "dark" ? "light" : "dark";
+  localStorage.setItem(KEY, theme);
+  document.documentElement.dataset.theme = theme;
+  for (const listener of told) listener();
 }
 
 function first(): Theme {

@@ -27,6 +27,24 @@ Stage = Annotated[str | None, Query(description="Where: decode, view, ...")]
 Cause = Annotated[str | None, Query(description="Why: an error code, or a part of the text.")]
 
 
+Step = Literal["minute", "hour"]
+
+
+class ArrivedRecords(BaseModel):
+    """Records of one object within one step."""
+
+    at: int = Field(description="When the step begins, in seconds since the epoch.")
+    object: str
+    records: int
+
+
+class ArrivedOverTime(BaseModel):
+    """The last day, oldest first; a step without records is not there."""
+
+    step_seconds: int
+    counts: list[ArrivedRecords]
+
+
 class Chosen(BaseModel):
     """Which records: some ids, or all held ones that fit; `all` when nothing else is said."""
 
@@ -126,6 +144,18 @@ def summary(
 ) -> dict[str, Any]:
     """How many there are of each stream or table, stage and cause; numbers in causes are #."""
     return {"counts": at.quarantine.summary(Selection(stream, stage, cause))}
+
+
+@router.get("/v1/quarantine/arrivals")
+def arrivals(
+    at: At, stream: Stream = None, step: Annotated[Step, Query()] = "hour"
+) -> ArrivedOverTime:
+    """How many were put there in each minute or hour of the last day, whatever became of them."""
+    minutes = 60 if step == "hour" else 1
+    found = at.quarantine.arrivals(minutes, stream)
+    return ArrivedOverTime(
+        step_seconds=minutes * 60, counts=[ArrivedRecords(**each._asdict()) for each in found]
+    )
 
 
 @router.get("/v1/quarantine/{id}", responses=_answer(examples.ONE))
