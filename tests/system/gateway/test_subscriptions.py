@@ -10,4 +10,4 @@ pytestmark = pytest.mark.kafka
 
 
 def test_every_change_once_whatever_is_killed(gateway: Gateway) -> None:
-    kill_and_check(gateway, cuts=200, kills=2, seed=7)
+    kill_and_check(gateway, cuts=48, kills=2, seed=7)
