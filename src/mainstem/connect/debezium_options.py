@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from mainstem.connect.spec import Field, FieldKind
 
+USER = Field("user", FieldKind.TEXT, "Who logs in, if the URL does not say it.", "replicator")
+PASSWORD = Field(
+    "password",
+    FieldKind.TEXT,
+    "The password, if the URL does not have it.",
+    "${env:SHOP_PASSWORD}",
+    secret=True,
+)
 PREFIX = Field(
     "prefix",
     FieldKind.TEXT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mainstem.connect.debezium_options import PREFIX, SNAPSHOT
+from mainstem.connect.debezium_options import PASSWORD, PREFIX, SNAPSHOT, USER
 from mainstem.connect.spec import ConnectorSpec, Field, FieldKind, Role
 
 
@@ -35,14 +35,8 @@ def spec(name: str, product: str, other: str, tls: tuple[str, ...]) -> Connector
                 place=True,
                 required=True,
             ),
-            Field("user", FieldKind.TEXT, "Who logs in, if the URL does not say it.", "replicator"),
-            Field(
-                "password",
-                FieldKind.TEXT,
-                "The password, if the URL does not have it.",
-                "${env:SHOP_PASSWORD}",
-                secret=True,
-            ),
+            USER,
+            PASSWORD,
             Field(
                 "tables",
                 FieldKind.NAMES,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mainstem.connect.debezium_options import HEARTBEAT, PREFIX, SNAPSHOT
+from mainstem.connect.debezium_options import HEARTBEAT, PASSWORD, PREFIX, SNAPSHOT, USER
 from mainstem.connect.declared_tables import tables_field
 from mainstem.connect.spec import ConnectorSpec, Field, FieldKind, Role
 from mainstem.connect.sqlserver import EXAMPLE, HOME, TLS
@@ -34,14 +34,8 @@ SPEC = ConnectorSpec(
             place=True,
             required=True,
         ),
-        Field("user", FieldKind.TEXT, "Who logs in, if the URL does not say it.", "replicator"),
-        Field(
-            "password",
-            FieldKind.TEXT,
-            "The password, if the URL does not have it.",
-            "${env:SHOP_PASSWORD}",
-            secret=True,
-        ),
+        USER,
+        PASSWORD,
         tables_field("tables", f"the schema `{HOME}`", EXAMPLE),
         PREFIX,
         SNAPSHOT,
