@@ -58,7 +58,7 @@ docs: $(STAMP)
 
 ## the page anew, from ui/ into the package; needs Node 20 (what is built is committed, so nobody else does)
 ui:
-	cd ui && npm ci && npm run build
+	cd ui && npm install --no-audit --no-fund --no-save && npm run build
 
 ## new versions of all dependencies, with hashes
 lock: $(STAMP)
